@@ -1,0 +1,30 @@
+"""Learn from wrong labels on uneven classes.
+
+The names below are loaded when they are first used, so that `import ulc` is quick.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+__version__ = version("ulc")
+
+_PLACES = {
+    "ALGORITHMS": "ulc.algorithms",
+    "InputError": "ulc.errors",
+    "Judgement": "ulc.judgement",
+    "RunSpec": "ulc.config",
+    "load_run": "ulc.api",
+    "train": "ulc.api",
+}
+__all__ = sorted(_PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'ulc' has no attribute '{name}'; it has {', '.join(__all__)}")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

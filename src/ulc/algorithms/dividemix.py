@@ -1,0 +1,133 @@
+"""DivideMix (Li et al., ICLR 2020)."""
+
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from ulc.algorithms.base import Algorithm, array
+from ulc.blocks.averages import Record
+from ulc.blocks.dividing import divide
+from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair, mean_prediction
+from ulc.blocks.loss_history import LossHistory
+from ulc.blocks.losses import negative_entropy, prior_penalty
+from ulc.blocks.mixmatch import MixedLoss, Targeted, guess, mixmatch_loss, sharpen
+from ulc.blocks.noise_model import GaussianNoiseModel
+from ulc.blocks.per_sample import example_losses
+from ulc.blocks.schedules import linear_rampup
+from ulc.blocks.uncertainty import plain_log_probability
+from ulc.config import SGD, Spec
+from ulc.data.training import Batch, TrainingData, paired_batches
+from ulc.judgement import Judgement
+from ulc.networks import NewNetwork
+from ulc.networks.classifier import HeadSpec
+
+
+class Config(Spec):
+    """Defaults: the authors' for CIFAR-10 at 50 % symmetric noise (methods §1.1)."""
+
+    warmup_epochs: int = Field(10, ge=0)
+    warmup_batch_size: int = Field(128, ge=2)
+    warmup_entropy: float = Field(
+        0.0, ge=0, description="weight of the confidence penalty; 1 for asymmetric noise"
+    )
+    threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels likelier right are trusted")
+    loss_history: int = Field(1, ge=1, description="epochs a loss is averaged over; 5 at 90 %")
+    temperature: float = Field(0.5, gt=0, description="T: of sharpening")
+    mixup_alpha: float = Field(4.0, ge=0)
+    doubtful_weight: float = Field(25.0, ge=0, description="λ_u, reached after `rampup_epochs`")
+    rampup_epochs: int = Field(16, ge=0)
+    prior_weight: float = Field(1.0, ge=0, description="λ_r: of the uniform-prior penalty")
+    batch_size: int = Field(64, ge=2)
+    sgd: SGD = SGD()
+
+
+class DivideMix(Algorithm):
+    """Each network divides the data for its peer into trusted and doubtful labels.
+
+    The peer learns from both parts with MixMatch (Algorithm 1 of the paper).
+    """
+
+    config_class = Config
+    clean_probability: Tensor
+
+    def __init__(self, config: Config, data: TrainingData, new_network: NewNetwork) -> None:
+        super().__init__(data)
+        self.config = config
+        self.threshold = config.threshold
+        self.pair = make_pair(lambda: Learner(new_network(HeadSpec()), config.sgd))
+        self.history = LossHistory(config.loss_history, data.given)
+        self.noise_model = GaussianNoiseModel(per_class=False, monotone=False)
+        unknown = torch.full((2, len(data)), torch.nan, device=data.given.device)
+        self.register_buffer("clean_probability", unknown)
+
+    def train_epoch(self, epoch: int) -> Record:
+        """Warm up; later divide by each network's losses and train its peer on the division."""
+        if epoch < self.config.warmup_epochs:
+            return self.warm_up()
+        losses = torch.stack([example_losses(learner, self.data) for learner in self.pair])
+        for side, each in enumerate(self.history.add(losses)):
+            belief = self.noise_model.judge(each, self.data.given, self.data.num_classes)
+            self.clean_probability[1 - side] = belief.clean_probability  # co-divide: for the peer
+        seen = self.averages()
+        for side, (learner, peer) in enumerate(both_ways(self.pair)):
+            clean = self.clean_probability[side]
+            trusted = divide(
+                clean, self.data.given, clean > self.config.threshold, self.config.batch_size
+            )
+            steps = int(trusted.sum()) // self.config.batch_size + 1
+            pairs = paired_batches(self.data, trusted, self.config.batch_size)
+            for step, (known, unknown) in enumerate(pairs):
+                mixed = self.learn(learner, peer, clean, known, unknown)
+                since = epoch + step / steps - self.config.warmup_epochs
+                ramp = linear_rampup(since, self.config.rampup_epochs)
+                loss = mixed.trusted + ramp * self.config.doubtful_weight * mixed.doubtful
+                loss = loss + self.config.prior_weight * prior_penalty(mixed.logits)
+                learner.descend(loss)
+                seen.add(trusted_loss=mixed.trusted.detach(), doubtful_loss=mixed.doubtful.detach())
+            seen.add(trusted=trusted.float().mean())
+        return seen.record()
+
+    def warm_up(self) -> Record:
+        """Cross entropy on all given labels, network by network."""
+        seen = self.averages()
+        for learner in self.pair:
+            for batch in self.data.batches(self.config.warmup_batch_size):
+                logits = learner(batch.inputs).logits
+                loss = F.cross_entropy(logits, batch.given)
+                if self.config.warmup_entropy:
+                    loss = loss + self.config.warmup_entropy * negative_entropy(logits)
+                seen.add(loss=learner.descend(loss))
+        return seen.record()
+
+    def learn(
+        self, learner: Learner, peer: Learner, clean: Tensor, known: Batch, unknown: Batch
+    ) -> MixedLoss:
+        """Guess the doubtful labels, refine the trusted ones, mix (Eq. 3 to 8).
+
+        As in the authors' code the learner guesses in training mode, its peer does not.
+        """
+        with evaluating(peer):
+            guessed = guess([learner, peer], unknown.views)
+        given = F.one_hot(known.given, self.data.num_classes).float()
+        refined = guess([learner], known.views).lerp(given, clean[known.index, None])
+        return mixmatch_loss(
+            learner,
+            Targeted(known.views, sharpen(refined, self.config.temperature)),
+            Targeted(unknown.views, sharpen(guessed, self.config.temperature)),
+            alpha=self.config.mixup_alpha,
+            log_probability=plain_log_probability,
+        )
+
+    def predict_proba(self, inputs: Tensor) -> Tensor:
+        """Both networks together."""
+        return mean_prediction(self.pair, inputs)
+
+    def judge(self) -> Judgement:
+        """The mixtures' opinion, mean of both networks'; none before the first division."""
+        judgement = super().judge()
+        if self.clean_probability.isnan().any():
+            return judgement
+        return replace(judgement, clean_probability=array(self.clean_probability.mean(0)))

@@ -1,0 +1,231 @@
+"""ULC: Uncertainty-aware Label Correction (Huang et al., AAAI 2022)."""
+
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from ulc.algorithms.base import Algorithm, array
+from ulc.blocks.averages import Record
+from ulc.blocks.dividing import divide
+from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair, mean_prediction
+from ulc.blocks.loss_history import LossHistory
+from ulc.blocks.losses import negative_entropy, prior_penalty, soft_cross_entropy
+from ulc.blocks.mixmatch import MixedLoss, Targeted, guess, mixmatch_loss, sharpen
+from ulc.blocks.noise_model import GaussianNoiseModel
+from ulc.blocks.schedules import linear_rampup
+from ulc.blocks.uncertainty import (
+    ENTROPY_SCALINGS,
+    CorruptedLogProbability,
+    integrated_predictions,
+    plain_log_probability,
+)
+from ulc.config import SGD, Spec
+from ulc.data.training import Batch, TrainingData, paired_batches
+from ulc.judgement import Judgement
+from ulc.networks import NewNetwork
+from ulc.networks.classifier import HeadSpec
+
+
+class Config(Spec):
+    """Defaults: the paper's for CIFAR-10, DivideMix's where it is silent (methods §11)."""
+
+    per_class: bool = Field(True, description="a mixture per class; false: without CSM")
+    doubt_weight: float = Field(0.1, ge=0, le=1, description="r of the paper; 0: without EUM")
+    logit_noise: Literal["off", "local", "shared"] = Field(
+        "local", description="off: without AUL; shared: one draw of δ a batch"
+    )
+    passes: int = Field(10, ge=1, description="T: dropout passes, and draws of logit noise")
+    dropout: float = Field(0.3, ge=0, lt=1)
+    dropout_place: Literal["feature", "last_stage"] = "feature"
+    entropy_scaling: Literal["log_classes", "range"] = "log_classes"
+    monotone: bool = Field(True, description="a smaller loss is never less likely clean")
+    one_component_guard: bool = Field(False, description="a class that looks clean is trusted")
+    threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels as likely right are trusted")
+    loss_history: int = Field(1, ge=1, description="epochs a loss is averaged over; 5 at 90 %")
+    refinement: Literal["epoch", "batch"] = Field(
+        "epoch", description="when trusted labels are refined; batch: as DivideMix does"
+    )
+    warmup_epochs: int = Field(30, ge=0)
+    warmup_batch_size: int = Field(128, ge=2)
+    warmup_entropy: float = Field(1.0, ge=0, description="weight of the confidence penalty")
+    temperature: float = Field(0.5, gt=0, description="of sharpening")
+    mixup_alpha: float = Field(4.0, ge=0)
+    doubtful_weight: float = Field(25.0, ge=0, description="λ_u, reached after `rampup_epochs`")
+    rampup_epochs: int = Field(16, ge=0)
+    prior_weight: float = Field(0.0, ge=0, description="λ_r; the paper needs none")
+    batch_size: int = Field(64, ge=2)
+    sgd: SGD = SGD()
+
+
+class ULC(Algorithm):
+    """Model the noise class by class and discount opinions the network is unsure of.
+
+    Labels are corrected accordingly and learned through noisy logits (Algorithm 1 of the paper).
+    """
+
+    config_class = Config
+    doubt: Tensor
+    trust: Tensor
+    prediction: Tensor
+    instance_std: Tensor
+
+    def __init__(self, config: Config, data: TrainingData, new_network: NewNetwork) -> None:
+        super().__init__(data)
+        self.config = config
+        self.threshold = config.threshold
+        noisy = config.logit_noise != "off"
+        heads = HeadSpec(
+            dropout=config.dropout, dropout_place=config.dropout_place, logit_noise=noisy
+        )
+        self.pair = make_pair(lambda: Learner(new_network(heads), config.sgd))
+        self.history = LossHistory(config.loss_history, data.given)
+        self.noise_model = GaussianNoiseModel(
+            per_class=config.per_class,
+            monotone=config.monotone,
+            one_component_guard=config.one_component_guard,
+        )
+        self.normalised = ENTROPY_SCALINGS[config.entropy_scaling]
+        self.log_probability = (
+            CorruptedLogProbability(config.passes, shared=config.logit_noise == "shared")
+            if noisy
+            else plain_log_probability
+        )
+        shape = (2, len(data), data.num_classes)
+        nothing = torch.full(shape, torch.nan, device=data.given.device)
+        self.register_buffer("doubt", nothing[..., 0].clone())  # ε
+        self.register_buffer("trust", nothing[..., 0].clone())  # ω
+        self.register_buffer("prediction", nothing.clone())  # ŷ
+        self.register_buffer("instance_std", nothing.clone())  # σ^x, as a standard deviation
+
+    def train_epoch(self, epoch: int) -> Record:
+        """Warm up; later correct the labels, divide, and learn from both parts."""
+        if epoch < self.config.warmup_epochs:
+            return self.warm_up()
+        seen = self.averages()
+        seen.add(**self.correct_labels())
+        for side, (learner, peer) in enumerate(both_ways(self.pair)):
+            trust = self.trust[side]
+            trusted = divide(
+                trust, self.data.given, trust >= self.config.threshold, self.config.batch_size
+            )
+            steps = int(trusted.sum()) // self.config.batch_size + 1
+            pairs = paired_batches(self.data, trusted, self.config.batch_size)
+            for step, (known, unknown) in enumerate(pairs):
+                mixed = self.learn(side, learner, peer, known, unknown)
+                since = epoch + step / steps - self.config.warmup_epochs
+                ramp = linear_rampup(since, self.config.rampup_epochs)
+                loss = mixed.trusted + ramp * self.config.doubtful_weight * mixed.doubtful
+                if self.config.prior_weight:
+                    loss = loss + self.config.prior_weight * prior_penalty(mixed.logits)
+                learner.descend(loss)
+                seen.add(trusted_loss=mixed.trusted.detach(), doubtful_loss=mixed.doubtful.detach())
+            seen.add(trusted=trusted.float().mean())
+        return seen.record()
+
+    def warm_up(self) -> Record:
+        """Cross entropy with an entropy term on all given labels, through noisy logits."""
+        seen = self.averages()
+        for learner in self.pair:
+            for batch in self.data.batches(self.config.warmup_batch_size):
+                output = learner(batch.inputs)
+                given = F.one_hot(batch.given, self.data.num_classes)
+                loss = soft_cross_entropy(self.log_probability(output), given)
+                if self.config.warmup_entropy:
+                    loss = loss + self.config.warmup_entropy * negative_entropy(output.logits)
+                seen.add(loss=learner.descend(loss))
+        return seen.record()
+
+    def correct_labels(self) -> Record:
+        """Integrated predictions, losses and uncertainty; from them whom to trust how far.
+
+        The loss that judges a label is the peer's, uncertainty and prediction are the network's
+        own (Algorithm 1, methods A9).
+        """
+        given, classes = self.data.given, self.data.num_classes
+        integrated = [
+            integrated_predictions(learner, self.data, self.config.passes) for learner in self.pair
+        ]
+        losses = self.history.add(torch.stack([each.losses(given) for each in integrated]))
+        beliefs = [self.noise_model.judge(each, given, classes) for each in losses]
+        for side, own in enumerate(integrated):
+            clean = beliefs[1 - side].clean_probability
+            self.doubt[side] = self.normalised(own.log_probability)
+            self.trust[side] = trust(clean, self.doubt[side], self.config.doubt_weight)
+            self.prediction[side] = own.prediction
+            if own.instance_std is not None:
+                self.instance_std[side] = own.instance_std
+        return {
+            "fallback_classes": sum(float(each.fell_back.sum()) for each in beliefs) / 2,
+            "one_component_classes": sum(float(each.one_component.sum()) for each in beliefs) / 2,
+            "losses_not_finite": sum(each.not_finite for each in beliefs) / 2,
+        }
+
+    def learn(
+        self, side: int, learner: Learner, peer: Learner, known: Batch, unknown: Batch
+    ) -> MixedLoss:
+        """Guess the doubtful labels, refine the trusted ones, mix, through noisy logits."""
+        with evaluating(peer):
+            guessed = guess([learner, peer], unknown.views)
+        refined = (
+            self.prediction[side, known.index]
+            if self.config.refinement == "epoch"
+            else guess([learner], known.views)
+        )
+        corrected = correct(refined, known.given, self.trust[side, known.index])
+        return mixmatch_loss(
+            learner,
+            Targeted(known.views, sharpen(corrected, self.config.temperature)),
+            Targeted(unknown.views, sharpen(guessed, self.config.temperature)),
+            alpha=self.config.mixup_alpha,
+            log_probability=self.log_probability,
+        )
+
+    def predict_proba(self, inputs: Tensor) -> Tensor:
+        """Both networks together; no dropout, no noise on the logits."""
+        return mean_prediction(self.pair, inputs)
+
+    def judge(self) -> Judgement:
+        """Trust, prediction and uncertainty, mean of both networks'; none before warm-up ends."""
+        if self.trust.isnan().any():
+            return super().judge()
+        return Judgement(
+            given=array(self.data.given),
+            clean_probability=array(self.trust.mean(0)),
+            prediction=array(self.prediction.mean(0)),
+            epistemic=array(self.doubt.mean(0)),
+            aleatoric=array(self.instance_std.mean((0, 2))),
+        )
+
+    def outputs(self) -> dict[str, NDArray[Any]]:
+        """Algorithm 1's outputs beside the weights, per network: Y, ω, ε, σ^x and σ."""
+        content = {
+            "corrected_labels": torch.stack(
+                [
+                    correct(prediction, self.data.given, trust)
+                    for prediction, trust in zip(self.prediction, self.trust, strict=True)
+                ]
+            ),
+            "clean_probability": self.trust,
+            "epistemic": self.doubt,
+            "instance_noise_std": self.instance_std,
+        }
+        noises = [learner.network.class_log_variance for learner in self.learners()]
+        known = [(noise / 2).exp() for noise in noises if noise is not None]
+        if known:
+            content["class_noise_std"] = torch.stack(known)
+        return {name: array(values) for name, values in content.items()}
+
+
+def trust(clean: Tensor, doubt: Tensor, doubt_weight: float) -> Tensor:
+    """ω = (1 − ε)^r · p^(1 − r) (paper Eq. 5)."""
+    return (1 - doubt) ** doubt_weight * clean ** (1 - doubt_weight)
+
+
+def correct(prediction: Tensor, given: Tensor, trusted: Tensor) -> Tensor:
+    """Corrected labels, y = ω·ỹ + (1 − ω)·ŷ (paper Eq. 6): (B, K) of (B,) labels and trust."""
+    labels = F.one_hot(given, prediction.shape[1]).to(prediction)
+    return prediction.lerp(labels, trusted[:, None])

@@ -1,0 +1,68 @@
+"""The library's door: a spec in, a finished run out."""
+
+from pathlib import Path
+from typing import Any
+
+from ulc.config import RunSpec
+from ulc.judgement import Judgement
+from ulc.run_folder import Records, RunFolder
+from ulc.training.model import Model
+from ulc.training.run import run
+from ulc.training.trainer import Watcher
+
+
+class Run:
+    """A run folder, read."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self.folder.path
+
+    @property
+    def spec(self) -> RunSpec:
+        """What the run was told."""
+        return self.folder.spec
+
+    @property
+    def records(self) -> Records:
+        """One record an epoch."""
+        return self.folder.records
+
+    @property
+    def judgement(self) -> Judgement:
+        """What the run thinks of every label."""
+        return self.folder.judgement
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Best and last epochs."""
+        summary: dict[str, Any] = self.folder.read_json("summary.json")
+        return summary
+
+    @property
+    def model(self) -> Model:
+        """What it learned, ready to predict."""
+        return Model.load(self.folder)
+
+
+def train(
+    spec: RunSpec,
+    out: str | Path = "runs",
+    *,
+    device: str = "auto",
+    watcher: Watcher | None = None,
+) -> Run:
+    """Train what `spec` says in a folder of its own under `out`.
+
+    A run that was killed goes on where it stopped; a finished one is only read.
+    """
+    return Run(run(spec, Path(out), device=device, watcher=watcher))
+
+
+def load_run(path: str | Path) -> Run:
+    """A run that is there already."""
+    return Run(RunFolder.open(Path(path)))

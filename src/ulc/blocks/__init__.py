@@ -1,0 +1,1 @@
+"""What two algorithms share: each file one idea."""

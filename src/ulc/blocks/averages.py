@@ -1,0 +1,29 @@
+"""Running means of what a step reports."""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from torch import Tensor
+
+Record = dict[str, float]
+
+
+class Averages:
+    """Mean of each named value over the steps of an epoch; tensors are read only at the end."""
+
+    def __init__(self, watch: Callable[["Averages"], None] | None = None) -> None:
+        self.sums: dict[str, Tensor | float] = defaultdict(float)
+        self.counts: dict[str, int] = defaultdict(int)
+        self.watch = watch
+
+    def add(self, **values: Tensor | float) -> None:
+        """Take in one step."""
+        for name, value in values.items():
+            self.sums[name] = self.sums[name] + value
+            self.counts[name] += 1
+        if self.watch is not None:
+            self.watch(self)
+
+    def record(self) -> Record:
+        """The means so far."""
+        return {name: float(total) / self.counts[name] for name, total in self.sums.items()}

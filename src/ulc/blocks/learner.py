@@ -1,0 +1,116 @@
+"""A network with its optimiser, and the scopes in which it is used."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from ulc.config import SGD
+from ulc.networks.classifier import Classifier, Output
+
+T = TypeVar("T")
+
+
+class Learner(nn.Module):
+    """A network with its optimiser, saved and restored as one thing."""
+
+    def __init__(self, network: Classifier, sgd: SGD) -> None:
+        super().__init__()
+        self.network = network
+        self.sgd = sgd
+        self.optimiser = torch.optim.SGD(
+            network.parameter_groups(sgd.weight_decay), lr=sgd.lr, momentum=sgd.momentum
+        )
+
+    def forward(self, inputs: Tensor) -> Output:
+        """(B, …) inputs to what the network says."""
+        return self.network(inputs)
+
+    if TYPE_CHECKING:
+
+        def __call__(self, inputs: Tensor) -> Output:
+            """Torch says Any."""
+
+    def start_epoch(self, epoch: int) -> None:
+        """Set the learning rate of this epoch."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.sgd.learning_rate(epoch)
+
+    def descend(self, loss: Tensor) -> Tensor:
+        """Take one step down `loss`; return its value."""
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimiser.step()
+        return loss.detach()
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """The optimiser rides along in the state, so an algorithm has no checkpoint code."""
+        return self.optimiser.state_dict()
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Restore the optimiser."""
+        self.optimiser.load_state_dict(state)
+
+
+def make_pair(new: Callable[[], Learner]) -> Sequence[Learner]:
+    """Two learners as one part of a module."""
+    return cast("Sequence[Learner]", nn.ModuleList([new(), new()]))
+
+
+def both_ways(pair: Sequence[T]) -> list[tuple[T, T]]:
+    """Each of two with its peer."""
+    first, second = pair
+    return [(first, second), (second, first)]
+
+
+@contextmanager
+def evaluating(*modules: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside, each module's own mode again after."""
+    with ExitStack() as stack:
+        for module in modules:
+            stack.enter_context(mode(module, False))
+        yield
+
+
+@contextmanager
+def dropout_off(learner: Learner) -> Iterator[None]:
+    """No dropout inside; batch norm as it was."""
+    dropout = learner.network.dropout
+    if dropout is None:
+        yield
+        return
+    with mode(dropout, False):
+        yield
+
+
+@contextmanager
+def only_dropout_on(learner: Learner) -> Iterator[None]:
+    """Dropout draws inside, while batch norm is frozen."""
+    with evaluating(learner):
+        if learner.network.dropout is not None:
+            learner.network.dropout.train()
+        yield
+
+
+@contextmanager
+def mode(module: nn.Module, training: bool) -> Iterator[None]:
+    """A mode for a while; every part gets its own mode back, not the whole's."""
+    before = [(part, part.training) for part in module.modules()]
+    module.train(training)
+    try:
+        yield
+    finally:
+        for part, was in before:
+            part.training = was
+
+
+def mean_prediction(pair: Sequence[Learner] | Sequence[Classifier], inputs: Tensor) -> Tensor:
+    """Class probabilities of two networks by their mean logits.
+
+    The papers sum the logits; the mean has the same arg-max, and the class prior in it counts
+    once, as `prior` at prediction time needs.
+    """
+    logits = torch.stack([learner(inputs).logits for learner in pair])
+    return logits.mean(0).softmax(1)

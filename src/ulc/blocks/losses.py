@@ -1,0 +1,22 @@
+"""Losses on logits and log-probabilities."""
+
+import math
+
+from torch import Tensor
+
+
+def soft_cross_entropy(log_probability: Tensor, target: Tensor) -> Tensor:
+    """Mean over the batch of −Σ_k target·log p; both (B, K)."""
+    return -(target * log_probability).sum(1).mean()
+
+
+def negative_entropy(logits: Tensor) -> Tensor:
+    """Mean of Σ_k p·log p: added to a loss, it holds confidence back (DivideMix's warm-up)."""
+    log_probability = logits.log_softmax(1)
+    return (log_probability.exp() * log_probability).sum(1).mean()
+
+
+def prior_penalty(logits: Tensor) -> Tensor:
+    """KL(uniform ‖ mean prediction of the batch): against giving every example one class."""
+    mean = logits.softmax(1).mean(0)
+    return -math.log(len(mean)) - mean.log().mean()

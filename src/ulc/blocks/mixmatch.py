@@ -1,0 +1,76 @@
+"""Guess, sharpen, mix: the semi-supervised part of DivideMix and ULC."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ulc.blocks.learner import Learner, dropout_off
+from ulc.blocks.losses import soft_cross_entropy
+from ulc.blocks.mixup import blend, draw_lambda
+from ulc.networks.classifier import Output
+
+
+@dataclass(frozen=True)
+class Targeted:
+    """Views of some examples with what they should be: each view (B, …), target (B, K)."""
+
+    views: tuple[Tensor, ...]
+    target: Tensor
+
+
+@dataclass(frozen=True)
+class MixedLoss:
+    """The two parts of the loss, and the clean logits of all mixed rows."""
+
+    trusted: Tensor
+    doubtful: Tensor
+    logits: Tensor
+
+
+@torch.no_grad()
+def guess(learners: Sequence[Learner], views: Sequence[Tensor]) -> Tensor:
+    """(B, K) mean prediction of all learners on all views, each in its own mode.
+
+    Clean logits without dropout: noise belongs to the loss (methods A3c, A11).
+    """
+    predictions = []
+    for learner in learners:
+        with dropout_off(learner):
+            predictions += [learner(view).logits.softmax(1) for view in views]
+    return torch.stack(predictions).mean(0)
+
+
+def sharpen(probability: Tensor, temperature: float) -> Tensor:
+    """p^(1/T) / Σ_k p^(1/T), row by row."""
+    powered = probability ** (1 / temperature)
+    return powered / powered.sum(1, keepdim=True)
+
+
+def mixmatch_loss(
+    learner: Learner,
+    known: Targeted,
+    unknown: Targeted,
+    alpha: float,
+    log_probability: Callable[[Output], Tensor],
+) -> MixedLoss:
+    """Mix all views of both sets with partners from both, and learn from them in one pass.
+
+    Rows whose first partner is trusted: soft cross entropy. Rows whose first partner is
+    doubtful: squared error, mean over rows and classes (methods A12).
+    """
+    inputs = torch.cat([*known.views, *unknown.views])
+    targets = [known.target] * len(known.views) + [unknown.target] * len(unknown.views)
+    target = torch.cat(targets)
+    lam = draw_lambda(alpha)
+    partner = torch.randperm(len(inputs), device=inputs.device)
+    mixed_target = blend(target, partner, lam)
+    output = learner(blend(inputs, partner, lam))
+    log_p = log_probability(output)
+    count = len(known.views) * len(known.target)
+    return MixedLoss(
+        trusted=soft_cross_entropy(log_p[:count], mixed_target[:count]),
+        doubtful=(log_p[count:].exp() - mixed_target[count:]).square().mean(),
+        logits=output.logits,
+    )

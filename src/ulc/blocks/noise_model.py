@@ -1,0 +1,116 @@
+"""From losses to the probability that a label is right."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ulc.blocks.mixture import Mixtures, extreme_by, fit_mixtures, sum_by
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What a noise model makes of the losses.
+
+    clean_probability: (N,) that a label is right
+    fell_back: (K,) classes judged by the mixture of all losses, their own being unfit
+    one_component: (K,) classes in which nothing looks wrong, trusted throughout
+    not_finite: how many losses were not finite; these labels are not believed
+    """
+
+    clean_probability: Tensor
+    fell_back: Tensor
+    one_component: Tensor
+    not_finite: int
+
+
+@dataclass(frozen=True)
+class GaussianNoiseModel:
+    """Two Gaussians on scaled losses; the one with the smaller mean is the clean labels' own.
+
+    per_class: a mixture for each given class (ULC) instead of one for all (DivideMix)
+    monotone: a smaller loss is never less likely clean. Beyond either mean the posterior of
+        Gaussians of unequal width can turn around; there it keeps its value at the mean.
+    one_component_guard: a class that a single Gaussian explains as well (BIC) is clean throughout
+    fewest: a class with fewer examples is judged by the mixture of all
+    """
+
+    per_class: bool = True
+    monotone: bool = True
+    one_component_guard: bool = False
+    fewest: int = 10
+    max_steps: int = 10
+
+    @torch.no_grad()
+    def judge(self, losses: Tensor, given: Tensor, classes: int) -> Belief:
+        """(N,) losses and (N,) given labels to what to believe of each."""
+        finite = losses.isfinite()
+        losses = losses.double()
+        believed = torch.zeros_like(losses)
+        every = torch.zeros_like(given)
+        whole = self.fit(losses[finite], every[finite], 1)
+        nobody = torch.zeros(classes, dtype=torch.bool, device=losses.device)
+        group, model, fell_back = every, whole, nobody
+        if self.per_class:
+            own = self.fit(losses[finite], given[finite], classes)
+            fell_back = ~own.fit
+            group, model = given, own
+        believed[finite] = model.clean_probability(losses[finite], group[finite])
+        weak = finite & fell_back[given]
+        believed[weak] = whole.clean_probability(losses[weak], every[weak])
+        one = model.one_component.expand(classes) & ~fell_back
+        if self.one_component_guard:
+            believed[finite & one[given]] = 1.0
+        else:
+            one = nobody
+        return Belief(believed.float(), fell_back, one, int((~finite).sum()))
+
+    def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
+        """Scale each group's losses to [0, 1] and fit a mixture to it."""
+        low = extreme_by(group, losses, groups, "amin")
+        span = extreme_by(group, losses, groups, "amax") - low
+        sizes = torch.bincount(group, minlength=groups)
+        scaled = (losses - low[group]) / span.clamp(min=1e-12)[group]
+        mixtures = fit_mixtures(scaled, group, groups=groups, max_steps=self.max_steps)
+        fit = (
+            (sizes >= (self.fewest if groups > 1 else 2))
+            & (span > 1e-6)
+            & (mixtures.means.diff(dim=1).squeeze(1) >= 0.02)
+            & (mixtures.weights.min(1).values >= 0.01)
+        )
+        one = explained_by_one(scaled, group, sizes, mixtures)
+        return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, fit, one, self.monotone)
+
+
+@dataclass(frozen=True)
+class ScaledMixtures:
+    """Mixtures on losses scaled by group; `fit` says which of them can be relied on."""
+
+    low: Tensor
+    span: Tensor
+    mixtures: Mixtures
+    fit: Tensor
+    one_component: Tensor
+    monotone: bool
+
+    def clean_probability(self, losses: Tensor, group: Tensor) -> Tensor:
+        """(N,) posterior of the component with the smaller mean; 1 where nothing separates."""
+        scaled = (losses - self.low[group]) / self.span[group]
+        if self.monotone:
+            means = self.mixtures.means[group]
+            scaled = torch.minimum(torch.maximum(scaled, means[:, 0]), means[:, 1])
+        separable = self.span[group] > 1e-6
+        return torch.where(separable, self.mixtures.posterior(scaled, group), 1.0)
+
+
+def explained_by_one(scaled: Tensor, group: Tensor, sizes: Tensor, two: Mixtures) -> Tensor:
+    """(G,) whether one Gaussian has a BIC as low as the two (2 against 5 parameters)."""
+    groups = len(sizes)
+    count = sizes.clamp(min=1).double()
+    mean = sum_by(group, scaled, groups) / count
+    variance = sum_by(group, (scaled - mean[group]).square(), groups) / count + 5e-4
+    # Σ(x−μ)²/v = n·(v − floor)/v: the variance floor must not count as fit.
+    one = -0.5 * ((2 * math.pi * variance).log() + (variance - 5e-4) / variance)
+    both = sum_by(group, two.log_joint(scaled, group).logsumexp(1), groups) / count
+    return 2 * count * (both - one) <= 3 * count.log()

@@ -1,0 +1,20 @@
+"""Losses of the whole training set, in order."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ulc.blocks.learner import Learner, evaluating
+from ulc.data.training import TrainingData
+
+
+@torch.no_grad()
+def example_losses(learner: Learner, data: TrainingData) -> Tensor:
+    """(N,) cross entropy of each given label, un-augmented, in evaluation mode."""
+    with evaluating(learner):
+        return torch.cat(
+            [
+                F.cross_entropy(learner(batch.inputs).logits, batch.given, reduction="none")
+                for batch in data.in_order()
+            ]
+        )

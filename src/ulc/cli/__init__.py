@@ -1,0 +1,302 @@
+"""The `ulc` command: parse, call, print. Heavy modules are imported only where they are used."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from ulc.errors import InputError
+
+if TYPE_CHECKING:
+    from ulc.config import RunSpec
+    from ulc.run_folder import RunFolder
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Learn from wrong labels on uneven classes, and find them.",
+)
+
+Out = Annotated[Path, typer.Option(help="Where run folders go.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Data = Annotated[
+    str | None,
+    typer.Argument(
+        help="FILE.npz, cifar10:DIR, cifar100:DIR or fashion. Default: a demonstration."
+    ),
+]
+NoiseText = Annotated[
+    str | None,
+    typer.Option("--noise", help="none, symmetric:0.5, asymmetric:0.4, file:LABELS.json, …"),
+]
+ImbalanceText = Annotated[
+    str | None, typer.Option("--imbalance", help="none, half:10 or long_tail:100.")
+]
+
+
+@app.command()
+def train(
+    data: Data = None,
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", help="See `ulc algorithms`.")
+    ] = "ulc",
+    noise: NoiseText = None,
+    imbalance: ImbalanceText = None,
+    network: Annotated[
+        str, typer.Option(help="auto, preact_resnet18, small_cnn, mlp or your module:Class.")
+    ] = "auto",
+    epochs: Annotated[int | None, typer.Option(min=1, help="Default: the data set's own.")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    setting: Annotated[
+        list[str] | None, typer.Option("--set", help="An option: key=value, such as sgd.lr=0.05.")
+    ] = None,
+    spec: Annotated[
+        Path | None, typer.Option(help="A spec in TOML instead of all the above.")
+    ] = None,
+    compare: Annotated[
+        bool | None,
+        typer.Option(
+            "--compare/--no-compare",
+            help="Train cross entropy on the given and on the true labels too. "
+            "Default: only in the demonstration.",
+        ),
+    ] = None,
+    fresh: Annotated[bool, typer.Option(help="Train anew even if the run is there.")] = False,
+    out: Out = Path("runs"),
+    device: Device = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train, judge every label, and show what was gained.
+
+    Without arguments: ULC on the embedded slice of Fashion-MNIST, half of the classes cut to a
+    tenth and half of the labels wrong, beside cross entropy on the given labels and on the true
+    ones. A run that was stopped goes on; a finished one is shown.
+    """
+    from ulc.cli import parse
+    from ulc.config import DataSpec, NetworkSpec, RunSpec
+    from ulc.experiments.presets import with_preset
+
+    if spec is not None:
+        wanted = RunSpec.read(spec)
+    else:
+        demonstration = data is None
+        wanted = with_preset(
+            RunSpec(
+                data=DataSpec() if data is None else parse.data(data),
+                imbalance=parse.imbalance(imbalance or ("half:10" if demonstration else "none")),
+                noise=parse.noise(noise or ("symmetric:0.5" if demonstration else "none")),
+                network=NetworkSpec(name=network),
+                algorithm=algorithm,
+                seed=seed,
+            ),
+            epochs=epochs,
+            options=parse.settings(setting or []),
+        )
+    trainings = [(algorithm_title(wanted), wanted)]
+    if compare or (compare is None and data is None and spec is None):
+        trainings = with_comparison(wanted, epochs)
+    done = [
+        (title, train_one(title, each, out, device, show=not quiet, fresh=fresh))
+        for title, each in trainings
+    ]
+    print_results(done, as_json=as_json, quiet=quiet)
+
+
+def algorithm_title(spec: "RunSpec") -> str:
+    """The algorithm, and on which labels."""
+    labels = "true labels" if spec.noise.kind == "none" else "given labels"
+    return f"{spec.algorithm}, {labels}"
+
+
+def with_comparison(spec: "RunSpec", epochs: int | None) -> list[tuple[str, "RunSpec"]]:
+    """The run between plain training on the given and on the true labels (the ceiling)."""
+    from ulc.config import NoiseSpec
+    from ulc.experiments.presets import with_preset
+
+    plain = with_preset(spec.model_copy(update={"algorithm": "ce", "options": {}}), epochs=epochs)
+    ceiling = plain.model_copy(update={"noise": NoiseSpec()})
+    return [
+        ("cross entropy", plain),
+        (spec.algorithm.upper() if spec.algorithm == "ulc" else spec.algorithm, spec),
+        ("ceiling: true labels", ceiling),
+    ]
+
+
+def train_one(
+    title: str, spec: "RunSpec", out: Path, device: str, *, show: bool, fresh: bool = False
+) -> "RunFolder":
+    """Train one spec behind a progress bar."""
+    from ulc.training.run import run, start_fresh
+
+    if fresh:
+        start_fresh(spec, out)
+    if not show:
+        return run(spec, out, device=device)
+    from rich.console import Console
+
+    from ulc.cli.progress import ProgressBar
+
+    with ProgressBar(Console(stderr=True), title, spec.epochs) as bar:
+        return run(spec, out, device=device, watcher=bar)
+
+
+def print_results(done: list[tuple[str, "RunFolder"]], *, as_json: bool, quiet: bool) -> None:
+    """The table, or JSON, and where everything is."""
+    from ulc.cli import tables
+
+    if as_json:
+        content = [tables.as_json(title, folder) for title, folder in done]
+        print(json.dumps(content))
+        return
+    if quiet:
+        return
+    from rich.console import Console
+
+    console = Console()
+    console.print(tables.result_table(done))
+    epochs = done[0][1].read_json("summary.json")["last_epochs"]
+    console.print(
+        f"Mean of the last {epochs} epoch{'s' * (epochs > 1)}. Groups by true label; the balanced "
+        "prior divides by the class frequencies that the method itself estimates."
+    )
+    for title, folder in done:
+        console.print(f"{title}: {folder.path}", soft_wrap=True, highlight=False)
+    console.print("Each holds labels.csv (every label judged), records.jsonl and the model.")
+
+
+@app.command()
+def resume(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    device: Device = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with a run that was stopped, to the same bits."""
+    from ulc.run_folder import RunFolder
+
+    spec = RunFolder.open(run).spec
+    title = algorithm_title(spec)
+    if run.absolute().name != spec.folder_name:
+        raise InputError(f"{run}: renamed; call it {spec.folder_name} again to resume it")
+    folder = train_one(title, spec, run.absolute().parent, device, show=not quiet)
+    print_results([(title, folder)], as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def show(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    labels: Annotated[int, typer.Option(min=0, help="How many suspicious labels to list.")] = 10,
+    as_json: Json = False,
+) -> None:
+    """Show what a run found."""
+    from rich.console import Console
+
+    from ulc.cli import tables
+    from ulc.run_folder import RunFolder
+
+    folder = RunFolder.open(run)
+    title = algorithm_title(folder.spec)
+    print_results([(title, folder)], as_json=as_json, quiet=False)
+    if labels and not as_json:
+        Console().print(tables.suspects_table(folder, labels))
+
+
+@app.command()
+def algorithms(
+    name: Annotated[str | None, typer.Argument(help="Show the options of this one.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the algorithms, or the options of one."""
+    from ulc.algorithms import ALGORITHMS, find_algorithm
+
+    if name is None:
+        rows = {key: (each.__doc__ or "").splitlines()[0] for key, each in ALGORITHMS.items()}
+        print_pairs(rows, "algorithm", "what it does", as_json=as_json)
+        return
+    config = find_algorithm(name).config_class()
+    fields = type(config).model_fields
+    rows = {
+        key: f"{value}  {fields[key].description or ''}".rstrip()
+        for key, value in config.model_dump(mode="json").items()
+    }
+    print_pairs(rows, "option", "default, meaning", as_json=as_json)
+
+
+@app.command()
+def datasets(as_json: Json = False) -> None:
+    """List the kinds of data that can be read."""
+    from ulc.data.sources import SOURCES
+
+    rows = {
+        key: each.about + (f"; path: {each.path}" if each.path else "")
+        for key, each in SOURCES.items()
+    }
+    print_pairs(rows, "source", "what it is", as_json=as_json)
+
+
+def print_pairs(rows: dict[str, str], left: str, right: str, *, as_json: bool) -> None:
+    """Two columns, or a JSON object."""
+    if as_json:
+        print(json.dumps(rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(left, right)
+    for key, value in rows.items():
+        table.add_row(key, value)
+    Console().print(table)
+
+
+@app.command()
+def noise(
+    out: Annotated[Path, typer.Argument(help="LABELS.json (DivideMix), .pt (CIFAR-N) or .npz.")],
+    data: Annotated[str, typer.Option(help="As for `ulc train`.")] = "fashion",
+    noise: NoiseText = "symmetric:0.5",
+    imbalance: ImbalanceText = "none",
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Write a noisy label file, and say how the labels moved."""
+    from ulc.cli import parse
+    from ulc.config import RunSpec
+    from ulc.data.label_files import write_labels
+    from ulc.data.noise import realised_transition
+    from ulc.data.prepare import label
+
+    wanted = parse.noise(noise or "none")
+    uneven = parse.imbalance(imbalance or "none")
+    labelled = label(RunSpec(data=parse.data(data), noise=wanted, imbalance=uneven, seed=seed))
+    true = labelled.given if labelled.true is None else labelled.true
+    write_labels(out, labelled.given, true)
+    classes = len(labelled.source.class_names)
+    content: dict[str, Any] = {
+        "file": str(out),
+        "labels": len(true),
+        "wrong_share": float((true != labelled.given).mean()),
+        "transition": realised_transition(true, labelled.given, classes).tolist(),
+    }
+    if as_json:
+        print(json.dumps(content))
+    else:
+        share = 100 * content["wrong_share"]
+        print(f"{out}: {len(true)} labels, {share:.2f} % of them wrong (seed {seed})")
+
+
+def main() -> NoReturn:
+    """Run the command; a user's mistake ends in one sentence and exit code 2."""
+    try:
+        app()
+    except InputError as error:
+        print(f"ulc: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("ulc: stopped; the same command or `ulc resume RUN` goes on", file=sys.stderr)
+        sys.exit(130)
+    sys.exit(0)

@@ -1,0 +1,62 @@
+"""What people type, as specs."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, checked
+from ulc.errors import InputError
+
+
+def data(text: str) -> DataSpec:
+    """`fashion`, `cifar10:DIR`, `cifar100:DIR` or `FILE.npz`."""
+    if text.endswith(".npz"):
+        return DataSpec(source="npz", path=str(Path(text).absolute()))
+    source, _, path = text.partition(":")
+    if not path and ("/" in text or Path(text).exists()):
+        raise InputError(
+            f"{text}: unknown kind of data; give FILE.npz, cifar10:DIR, cifar100:DIR or fashion"
+        )
+    return DataSpec(source=source, path=str(Path(path).absolute()) if path else None)
+
+
+def imbalance(text: str) -> ImbalanceSpec:
+    """`none`, `half:10` or `long_tail:100`."""
+    kind, _, ratio = text.partition(":")
+    content = {"kind": kind} | ({"ratio": ratio} if ratio else {})
+    return checked(ImbalanceSpec, content, where="--imbalance")
+
+
+def noise(text: str) -> NoiseSpec:
+    """`none`, `KIND:RATE` or `file:PATH[#KEY]`."""
+    kind, _, rest = text.partition(":")
+    content: dict[str, Any] = {"kind": kind}
+    if kind == "file":
+        path, _, key = rest.partition("#")
+        content |= {"file": str(Path(path).absolute()), "key": key or None}
+    elif rest:
+        content["rate"] = rest
+    return checked(NoiseSpec, content, where="--noise")
+
+
+def settings(texts: list[str]) -> dict[str, Any]:
+    """`key=value` or `section.key=value`, values as in TOML."""
+    content: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise InputError(f"--set {text}: give it as key=value, such as sgd.lr=0.05")
+        section = content
+        *outer, name = key.split(".")
+        for part in outer:
+            section = section.setdefault(part, {})
+        section[name] = toml_value(value)
+    return content
+
+
+def toml_value(text: str) -> Any:
+    """A TOML value; bare words are strings."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

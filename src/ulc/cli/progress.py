@@ -1,0 +1,62 @@
+"""A live bar: epoch, losses, trusted share, time left."""
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from ulc.blocks.averages import Averages
+from ulc.training.trainer import Watcher
+
+REFRESH = 0.5  # seconds between looks at the running means: reading them makes a GPU wait
+SHOWN = ("loss", "trusted_loss", "doubtful_loss", "trusted")
+
+
+class ProgressBar(Watcher):
+    """One bar for one training."""
+
+    def __init__(self, console: Console, title: str, epochs: int) -> None:
+        self.progress = Progress(
+            TextColumn("{task.description:<24}"),
+            BarColumn(bar_width=24),
+            TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
+            TextColumn("{task.fields[values]}", style="cyan"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self.task = self.progress.add_task(title, total=epochs, values="")
+        self.looked = 0.0
+
+    def __enter__(self) -> "ProgressBar":
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.progress.stop()
+
+    def on_step(self, epoch: int, seen: Averages) -> None:
+        """Show the running means now and then."""
+        now = time.monotonic()
+        if now - self.looked >= REFRESH:
+            self.looked = now
+            self.progress.update(self.task, completed=epoch, values=shown(seen.record()))
+
+    def on_epoch(self, record: dict[str, Any]) -> None:
+        """Move on."""
+        values = shown(record["train"])
+        if "test" in record:
+            values += f"  test {100 * record['test']['training']['accuracy']:.1f} %"
+        self.progress.update(self.task, completed=record["epoch"] + 1, values=values)
+
+
+def shown(values: dict[str, float]) -> str:
+    """The few values that fit on a line."""
+    parts = []
+    for name in SHOWN:
+        if name in values:
+            text = f"{100 * values[name]:.0f} %" if name == "trusted" else f"{values[name]:.3f}"
+            parts.append(f"{name.replace('_', ' ')} {text}")
+    return "  ".join(parts)

@@ -1,0 +1,168 @@
+"""Specs: everything that decides a run, validated, written to and read from TOML."""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import tomli_w
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ulc.errors import InputError
+
+S = TypeVar("S", bound="Spec")
+
+
+class Spec(BaseModel):
+    """A frozen set of named, checked values; an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class SGD(Spec):
+    """Stochastic gradient descent with momentum and a step schedule."""
+
+    lr: float = Field(0.02, gt=0, description="learning rate")
+    momentum: float = Field(0.9, ge=0, lt=1)
+    weight_decay: float = Field(5e-4, ge=0)
+    milestones: tuple[int, ...] = Field((150,), description="epochs at which the rate is decayed")
+    decay: float = Field(0.1, gt=0, le=1, description="factor at each milestone")
+
+    def learning_rate(self, epoch: int) -> float:
+        """The rate in force during `epoch`."""
+        return self.lr * self.decay ** sum(epoch >= milestone for milestone in self.milestones)
+
+
+class DataSpec(Spec):
+    """Where inputs and labels come from."""
+
+    source: str = Field("fashion", description="a name that `ulc datasets` lists")
+    path: str | None = Field(None, description="folder or file, where the source needs one")
+
+
+class ImbalanceSpec(Spec):
+    """How class sizes are made uneven."""
+
+    kind: Literal["none", "half", "long_tail"] = "none"
+    ratio: float = Field(10.0, ge=1, description="size of the largest class over the smallest")
+
+    @property
+    def tag(self) -> str:
+        """Short name for folders and tables."""
+        return "balanced" if self.kind == "none" else f"{self.kind.replace('_', '')}{self.ratio:g}"
+
+
+class NoiseSpec(Spec):
+    """How labels are made wrong."""
+
+    kind: Literal[
+        "none", "symmetric", "symmetric_inclusive", "asymmetric", "pair_flip", "matrix", "file"
+    ] = "none"
+    rate: float = Field(0.5, ge=0, le=1, description="share of labels that are redrawn")
+    matrix: tuple[tuple[float, ...], ...] | None = Field(
+        None, description="row: true class, column: given class; for kind = 'matrix'"
+    )
+    file: str | None = Field(None, description="labels from a file; for kind = 'file'")
+    key: str | None = Field(None, description="which labels of that file, where it holds several")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.kind == "matrix" and self.matrix is None:
+            raise ValueError("noise.kind = 'matrix' needs noise.matrix")
+        if self.kind == "file" and self.file is None:
+            raise ValueError("noise.kind = 'file' needs noise.file")
+        return self
+
+    @property
+    def tag(self) -> str:
+        """Short name for folders and tables."""
+        short = {"symmetric": "sym", "symmetric_inclusive": "symincl", "asymmetric": "asym"}
+        if self.kind == "none":
+            return "clean"
+        if self.kind == "file":
+            return self.key or Path(self.file or "").stem
+        rate = "" if self.kind == "matrix" else f"{self.rate:g}"
+        return f"{short.get(self.kind, self.kind.replace('_', ''))}{rate}"
+
+
+class NetworkSpec(Spec):
+    """Which backbone turns a batch into pooled features."""
+
+    name: str = Field("auto", description="auto, a name of ours, or your own module:Class")
+    width: int | None = Field(None, ge=1, description="width of the first layer; None: its default")
+
+
+class RunSpec(Spec):
+    """Everything that decides a run, and nothing else."""
+
+    data: DataSpec = DataSpec()
+    imbalance: ImbalanceSpec = ImbalanceSpec()
+    noise: NoiseSpec = NoiseSpec()
+    network: NetworkSpec = NetworkSpec()
+    algorithm: str = "ulc"
+    options: dict[str, Any] = Field(default_factory=dict, description="of the algorithm")
+    epochs: int = Field(300, ge=1)
+    seed: int = Field(0, ge=0)
+
+    @property
+    def folder_name(self) -> str:
+        """A readable name with a hash of the whole spec: one spec, one folder."""
+        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:6]
+        parts = (self.data.source, self.imbalance.tag, self.noise.tag, self.algorithm)
+        name = "-".join([*parts, f"s{self.seed}", digest])
+        return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
+
+    def write(self) -> str:
+        """The spec as TOML."""
+        return tomli_w.dumps(without_none(self.model_dump(mode="json")))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The spec in a TOML file."""
+        try:
+            content = tomllib.loads(path.read_text())
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such file; give the path of a spec in TOML") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InputError(
+                f"{path}: not a readable TOML file ({error}); mend or remove it"
+            ) from None
+        return checked(cls, content, where=str(path))
+
+
+def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:
+    """Build a spec, or say in one sentence which key is wrong and which would do."""
+    try:
+        return kind.model_validate(dict(content))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"])) or "the whole"
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(sorted(fields_at(kind, first["loc"][:-1])))
+            raise InputError(f"{where}: unknown key '{key}'; known here: {known}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        given = "" if first["type"] == "missing" else f", not {first['input']!r}"
+        raise InputError(f"{where}: '{key}': {message}{given}") from None
+
+
+def fields_at(kind: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Names of the fields of the model that lies at `location` inside `kind`."""
+    for part in location:
+        annotation = kind.model_fields[str(part)].annotation
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            break
+        kind = annotation
+    return list(kind.model_fields)
+
+
+def without_none(content: Any) -> Any:
+    """TOML has no null: what is None is left out, and reads back as the default."""
+    if isinstance(content, dict):
+        return {key: without_none(value) for key, value in content.items() if value is not None}
+    if isinstance(content, list):
+        return [without_none(value) for value in content]
+    return content

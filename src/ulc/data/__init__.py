@@ -1,0 +1,1 @@
+"""From a spec to what an algorithm may see, and apart from it, the truth."""

@@ -1,0 +1,37 @@
+"""Views: random changes that keep the class, drawn for each example by itself."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Augment = Callable[[Tensor], Tensor]
+
+
+def weak_augmentation(shape: tuple[int, ...]) -> Augment:
+    """Crop and flip for images (C, H, W), jitter for vectors (D,)."""
+    if len(shape) == 3:
+        # CIFAR's 4 pixels of 32, in proportion.
+        return lambda images: random_flip(random_crop(images, padding=max(1, shape[-1] // 8)))
+    return lambda vectors: jitter(vectors, strength=0.1)
+
+
+def random_crop(images: Tensor, *, padding: int) -> Tensor:
+    """Pad (B, C, H, W) with black and cut a window of the old size, each at its own place."""
+    count, _, height, width = images.shape
+    padded = F.pad(images, (padding, padding, padding, padding))
+    windows = padded.unfold(2, height, 1).unfold(3, width, 1)
+    places = torch.randint(2 * padding + 1, (2, count), device=images.device)
+    return windows[torch.arange(count, device=images.device), :, places[0], places[1]]
+
+
+def random_flip(images: Tensor) -> Tensor:
+    """Mirror each image left to right with probability one half."""
+    flipped = torch.rand(len(images), device=images.device) < 0.5
+    return torch.where(flipped[:, None, None, None], images.flip(-1), images)
+
+
+def jitter(vectors: Tensor, *, strength: float) -> Tensor:
+    """Add Gaussian noise of standard deviation `strength` (features have one overall)."""
+    return vectors + strength * torch.randn_like(vectors)

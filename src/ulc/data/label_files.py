@@ -1,0 +1,83 @@
+"""Labels in a file: DivideMix's JSON list, CIFAR-N's .pt, or an npz; both ways."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.data.sources.npz import read_arrays, whole_numbers
+from ulc.errors import InputError
+from ulc.files import write_whole
+from ulc.judgement import Integers
+
+
+def read_labels(path: Path, key: str | None = None) -> NDArray[np.int64]:
+    """The labels in `path`; `key` says which where it holds several."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; give a label file in JSON, npz or pt")
+    if path.suffix == ".json":
+        return read_json(path)
+    content = read_pt(path) if path.suffix == ".pt" else read_arrays(path)
+    if key is None and len(content) == 1:
+        key = next(iter(content))
+    if key is None or key not in content:
+        raise InputError(
+            f"{path}: {'say which labels' if key is None else f'no labels {key!r} in it'} "
+            f"(noise.key); it holds {', '.join(content)}"
+        )
+    return whole_numbers(np.asarray(content[key]), f"{path}: {key}")
+
+
+def read_json(path: Path) -> NDArray[np.int64]:
+    """DivideMix's noise file: a list of N whole numbers."""
+    try:
+        content = json.loads(path.read_text())
+        labels = np.asarray(content)
+    except ValueError as error:
+        raise InputError(f"{path}: not a JSON list ({error}); write it again") from None
+    if not isinstance(content, list) or labels.ndim != 1:
+        raise InputError(f"{path}: not a flat list of labels; give one whole number per example")
+    return whole_numbers(labels, str(path))
+
+
+def read_pt(path: Path) -> dict[str, Any]:
+    """CIFAR-N's file: a dictionary of label arrays saved by torch, read without running code."""
+    import torch
+    from numpy._core.multiarray import _reconstruct
+
+    dtypes = [type(np.dtype(name)) for name in ("u1", "i1", "i2", "i4", "i8")]
+    old_name = "numpy.core.multiarray._reconstruct"
+    allowed: list[Any] = [_reconstruct, (_reconstruct, old_name), np.ndarray, np.dtype, *dtypes]
+    try:
+        with torch.serialization.safe_globals(allowed):
+            content = torch.load(path, weights_only=True)
+    except Exception as error:
+        # torch raises many kinds for a file it will not read; the user needs one sentence.
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"{path}: not a file of plain label arrays ({reason}); use the official one"
+        ) from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: not a dictionary of label arrays; use the official file")
+    return content
+
+
+def write_labels(path: Path, labels: Integers, true: Integers) -> None:
+    """Write the labels; the ending says how: .json DivideMix, .pt CIFAR-N, .npz arrays."""
+    if path.suffix == ".json":
+        write_whole(path, json.dumps([int(label) for label in labels]).encode())
+        return
+    content = {"clean_label": true, "noisy_label": labels}
+    buffer = io.BytesIO()
+    if path.suffix == ".pt":
+        import torch
+
+        torch.save(content, buffer)
+    elif path.suffix == ".npz":
+        np.savez_compressed(buffer, clean_label=true, noisy_label=labels)
+    else:
+        raise InputError(f"{path}: unknown ending '{path.suffix}'; use .json, .npz or .pt")
+    write_whole(path, buffer.getvalue())

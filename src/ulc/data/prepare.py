@@ -1,0 +1,113 @@
+"""From a spec to training data and, apart from it, the truth."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ulc.config import NoiseSpec, RunSpec
+from ulc.data.augment import weak_augmentation
+from ulc.data.imbalance import keep
+from ulc.data.label_files import read_labels
+from ulc.data.noise import corrupt, realised_transition
+from ulc.data.preprocessing import Preprocessing
+from ulc.data.sources import load_source
+from ulc.data.sources.source import Source, check_labels
+from ulc.data.training import TensorData
+from ulc.data.truth import TestSet, Truth, small_classes
+from ulc.errors import InputError
+from ulc.judgement import Integers
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Training data for the algorithm, truth for the examiner, facts for the record."""
+
+    training: TensorData
+    truth: Truth
+    class_names: tuple[str, ...]
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A source cut to uneven classes, with its given labels and, where known, the true ones."""
+
+    source: Source
+    given: Integers
+    true: Integers | None
+
+
+def label(spec: RunSpec) -> Labelled:
+    """Load, make uneven, make noisy. Imbalance and noise have random streams of their own."""
+    source = load_source(spec.data)
+    classes = len(source.class_names)
+    of_imbalance, of_noise = np.random.SeedSequence(spec.seed).spawn(2)
+    # Where labels are already noisy and the truth is known, sizes are cut by the truth.
+    reference = source.labels if source.true is None else source.true
+    kept = keep(reference, classes, spec.imbalance, np.random.default_rng(of_imbalance))
+    labels, true = source.labels[kept], None if source.true is None else source.true[kept]
+    if spec.noise.kind == "file":
+        given, true = from_file(spec.noise, kept, classes, len(source.labels)), reference[kept]
+    elif spec.noise.kind == "none":
+        given = labels
+    else:
+        # Whoever injects noise says that the labels were right before.
+        given, true = corrupt(labels, classes, spec.noise, np.random.default_rng(of_noise)), labels
+    return Labelled(
+        replace(source, inputs=source.inputs[kept], labels=given, true=true), given, true
+    )
+
+
+def from_file(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Integers:
+    """Labels of a file that covers the whole source, or just the examples kept."""
+    path = Path(noise.file or "")
+    labels = read_labels(path, noise.key)
+    if len(labels) not in (total, len(kept)):
+        raise InputError(
+            f"{path}: {len(labels)} labels for {total} examples ({len(kept)} kept); "
+            "give the file that belongs to this data set"
+        )
+    check_labels(labels, classes, str(path))
+    return labels[kept] if len(labels) == total else labels
+
+
+def prepare(spec: RunSpec, device: torch.device) -> Prepared:
+    """Everything about the data that a run needs, on the device."""
+    labelled = label(spec)
+    source, classes = labelled.source, len(labelled.source.class_names)
+    preprocessing = Preprocessing.of(source)
+    training = TensorData(
+        stored=preprocessing.stored(source.inputs).to(device),
+        given=torch.from_numpy(labelled.given.astype(np.int64)).to(device),
+        num_classes=classes,
+        seed=spec.seed,
+        preprocessing=preprocessing,
+        augment=weak_augmentation(preprocessing.shape),
+    )
+    test = None
+    if source.test_inputs is not None and source.test_labels is not None:
+        test = TestSet(preprocessing.stored(source.test_inputs).to(device), source.test_labels)
+    sizes_by = labelled.given if labelled.true is None else labelled.true
+    truth = Truth(train=labelled.true, test=test, small=small_classes(sizes_by, classes))
+    return Prepared(training, truth, source.class_names, facts(labelled, truth))
+
+
+def facts(labelled: Labelled, truth: Truth) -> dict[str, Any]:
+    """What the data turned out to be: sizes, small classes, realised noise."""
+    classes = len(labelled.source.class_names)
+    content: dict[str, Any] = {
+        "examples": len(labelled.given),
+        "class_names": list(labelled.source.class_names),
+        "given_sizes": np.bincount(labelled.given, minlength=classes).tolist(),
+        "small_classes": np.flatnonzero(truth.small).tolist(),
+    }
+    if labelled.true is not None:
+        content |= {
+            "true_sizes": np.bincount(labelled.true, minlength=classes).tolist(),
+            "wrong_share": float((labelled.true != labelled.given).mean()),
+            "transition": realised_transition(labelled.true, labelled.given, classes).tolist(),
+        }
+    return content

@@ -1,0 +1,63 @@
+"""From stored inputs to what a network takes; the same in training and prediction."""
+
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ulc.config import Spec
+from ulc.data.sources.source import Source, check_inputs
+from ulc.errors import InputError
+
+
+class Preprocessing(Spec):
+    """Shift and scale of each channel (images) or of all features alike (vectors)."""
+
+    kind: Literal["image", "vector"]
+    shape: tuple[int, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @classmethod
+    def of(cls, source: Source) -> Self:
+        """The source's own statistics where the literature fixes them, else measured."""
+        shape = source.inputs.shape[1:]
+        if source.inputs.ndim == 4:
+            if source.mean is not None and source.std is not None:
+                return cls(kind="image", shape=shape, mean=source.mean, std=source.std)
+            pixels = source.inputs.astype(np.float32) / 255
+            mean, std = pixels.mean((0, 2, 3)), pixels.std((0, 2, 3))
+            return cls(kind="image", shape=shape, mean=tuple(mean), std=tuple(floored(std)))
+        mean = source.inputs.mean(0, dtype=np.float64)
+        # One scale for all columns: scaling each by itself would blow up the last
+        # principal components of an embedding, which hold mostly noise.
+        std = floored(np.sqrt(((source.inputs - mean) ** 2).mean(keepdims=True)).ravel())
+        return cls(kind="vector", shape=shape, mean=tuple(mean), std=tuple(std))
+
+    def stored(self, inputs: NDArray[Any]) -> Tensor:
+        """As kept in memory: images stay uint8, vectors are ready for the network."""
+        check_inputs(inputs, "inputs")
+        if inputs.shape[1:] != self.shape:
+            raise InputError(
+                f"inputs have shape {inputs.shape[1:]}, but the model learned {self.shape}; "
+                "bring them to that shape"
+            )
+        if self.kind == "image":
+            return torch.from_numpy(np.ascontiguousarray(inputs))
+        ready = (inputs - np.asarray(self.mean)) / np.asarray(self.std)
+        return torch.from_numpy(ready.astype(np.float32))
+
+    def ready(self, stored: Tensor) -> Tensor:
+        """Float tensors as the network takes them."""
+        if self.kind == "vector":
+            return stored
+        mean = torch.tensor(self.mean, device=stored.device).view(-1, 1, 1) * 255
+        std = torch.tensor(self.std, device=stored.device).view(-1, 1, 1) * 255
+        return (stored - mean) / std
+
+
+def floored(std: NDArray[Any]) -> NDArray[Any]:
+    """A constant channel has nothing to scale."""
+    return np.where(std > 1e-6, std, 1.0)

@@ -1,0 +1,98 @@
+"""What every source hands over, checked."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.errors import InputError
+from ulc.judgement import Integers
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set as it came.
+
+    inputs: (N, C, H, W) uint8 images or (N, D) float32 vectors
+    labels: (N,) labels as they came
+    true: (N,) true labels where they are known, else None
+    test_inputs, test_labels: a test set with true labels, where there is one
+    mean, std: of each channel, scaled to [0, 1], where the literature fixes them
+    """
+
+    name: str
+    inputs: NDArray[Any]
+    labels: Integers
+    class_names: tuple[str, ...]
+    true: Integers | None = None
+    test_inputs: NDArray[Any] | None = None
+    test_labels: Integers | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_inputs(self.inputs, f"{self.name}: inputs")
+        classes = len(self.class_names)
+        if len(self.inputs) != len(self.labels):
+            raise InputError(
+                f"{self.name}: {len(self.inputs)} inputs but {len(self.labels)} labels; "
+                "give one label for each input"
+            )
+        check_labels(self.labels, classes, f"{self.name}: labels")
+        if len(np.unique(self.labels)) < 2:
+            raise InputError(
+                f"{self.name}: all labels are the same class; give at least two classes"
+            )
+        if self.true is not None:
+            check_labels(self.true, classes, f"{self.name}: true labels")
+            if len(self.true) != len(self.labels):
+                raise InputError(
+                    f"{self.name}: {len(self.true)} true labels for {len(self.labels)} rows"
+                )
+        if self.test_inputs is not None and self.test_labels is not None:
+            check_inputs(self.test_inputs, f"{self.name}: test inputs")
+            check_labels(self.test_labels, classes, f"{self.name}: test labels")
+            if self.test_inputs.shape[1:] != self.inputs.shape[1:]:
+                raise InputError(
+                    f"{self.name}: test inputs have shape {self.test_inputs.shape[1:]}, "
+                    f"training inputs {self.inputs.shape[1:]}; make them alike"
+                )
+            if len(self.test_inputs) != len(self.test_labels):
+                raise InputError(
+                    f"{self.name}: {len(self.test_inputs)} test inputs but "
+                    f"{len(self.test_labels)} test labels; give one label for each"
+                )
+
+
+def check_inputs(inputs: NDArray[Any], what: str) -> None:
+    """Raise unless `inputs` are images or vectors of finite numbers."""
+    if inputs.ndim not in (2, 4) or 0 in inputs.shape:
+        raise InputError(
+            f"{what} have shape {inputs.shape}; give vectors (N, D) or images (N, C, H, W)"
+        )
+    if inputs.ndim == 4 and inputs.dtype != np.uint8:
+        raise InputError(f"{what} are images of type {inputs.dtype}; give them as uint8, 0 to 255")
+    if inputs.ndim == 2:
+        bad = ~np.isfinite(inputs).all(axis=1)
+        if bad.any():
+            row = int(bad.argmax())
+            column = int((~np.isfinite(inputs[row])).argmax())
+            raise InputError(
+                f"{what}: row {row}, column {column} is {inputs[row, column]}; "
+                "fill or remove missing and infinite values"
+            )
+
+
+def check_labels(labels: Integers, classes: int, what: str) -> None:
+    """Raise unless `labels` are whole numbers from 0 to `classes` − 1."""
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise InputError(
+            f"{what} have shape {labels.shape}, type {labels.dtype}; give a whole number per row"
+        )
+    outside = (labels < 0) | (labels >= classes)
+    if outside.any():
+        row = int(outside.argmax())
+        raise InputError(
+            f"{what}: row {row} has label {labels[row]}, outside 0 to {classes - 1}; correct it"
+        )

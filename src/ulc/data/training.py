@@ -1,0 +1,126 @@
+"""All that an algorithm may see of the data; no true label is in here."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ulc.data.augment import Augment
+from ulc.data.preprocessing import Preprocessing
+from ulc.errors import InputError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some examples.
+
+    index: (B,) positions in the training set
+    views: each (B, …): independent augmentations of the same examples
+    given: (B,) labels as they came, possibly wrong
+    """
+
+    index: Tensor
+    views: tuple[Tensor, ...]
+    given: Tensor
+
+    @property
+    def inputs(self) -> Tensor:
+        """The only view; an error if there are several."""
+        (view,) = self.views
+        return view
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+
+class TrainingData(Protocol):
+    """A training set with given labels, wherever it is kept."""
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Of the run."""
+        ...
+
+    @property
+    def given(self) -> Tensor:
+        """(N,) labels as they came."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def batches(self, size: int, *, views: int = 1, among: Tensor | None = None) -> Iterator[Batch]:
+        """One shuffled pass over all examples, or over those `among` the given positions."""
+        ...
+
+    def in_order(self, size: int = 1024) -> Iterator[Batch]:
+        """One pass in data set order, not augmented."""
+        ...
+
+
+@dataclass(frozen=True)
+class TensorData:
+    """Training data that fits in memory, kept as one tensor on the device."""
+
+    stored: Tensor
+    given: Tensor
+    num_classes: int
+    seed: int
+    preprocessing: Preprocessing
+    augment: Augment
+
+    def __post_init__(self) -> None:
+        if len(self.given) < 4:
+            raise InputError(
+                f"{len(self.given)} examples are too few to learn from; give at least 4"
+            )
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def batches(self, size: int, *, views: int = 1, among: Tensor | None = None) -> Iterator[Batch]:
+        """One shuffled pass, each example augmented `views` times."""
+        positions = torch.arange(len(self), device=self.given.device) if among is None else among
+        order = positions[torch.randperm(len(positions), device=positions.device)]
+        for index in cut(order, size):
+            stored = self.stored[index]
+            seen = tuple(self.preprocessing.ready(self.augment(stored)) for _ in range(views))
+            yield Batch(index, seen, self.given[index])
+
+    def in_order(self, size: int = 1024) -> Iterator[Batch]:
+        """One pass in order, not augmented; draws no random number."""
+        for index in torch.arange(len(self), device=self.given.device).split(size):
+            yield Batch(index, (self.preprocessing.ready(self.stored[index]),), self.given[index])
+
+
+def cut(order: Tensor, size: int) -> Iterator[Tensor]:
+    """Pieces of `size`; a last piece of one joins its neighbour (batch norm needs two)."""
+    pieces = list(order.split(size))
+    if len(pieces) > 1 and len(pieces[-1]) == 1:
+        pieces[-2:] = [torch.cat(pieces[-2:])]
+    yield from pieces
+
+
+def paired_batches(
+    data: TrainingData, trusted: Tensor, size: int, *, views: int = 2
+) -> Iterator[tuple[Batch, Batch]]:
+    """One pass over the trusted examples, each batch beside one of doubtful ones.
+
+    An epoch is one pass over the trusted set (methods A18): the doubtful set repeats, or is
+    not used up. `trusted` is an (N,) mask with examples on both sides.
+    """
+    doubtful = endless(data, (~trusted).nonzero().squeeze(1), size, views)
+    for known in data.batches(size, views=views, among=trusted.nonzero().squeeze(1)):
+        yield known, next(doubtful)
+
+
+def endless(data: TrainingData, among: Tensor, size: int, views: int) -> Iterator[Batch]:
+    """Pass after pass, shuffled anew."""
+    while True:
+        yield from data.batches(size, views=views, among=among)

@@ -1,0 +1,1 @@
+"""How good predictions and judgements are: arrays in, numbers out."""

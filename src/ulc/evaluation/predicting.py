@@ -1,0 +1,41 @@
+"""How good predictions are."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.judgement import Floats, Integers
+
+
+def score_predictions(
+    probability: Floats, labels: Integers, small: NDArray[np.bool_]
+) -> dict[str, Any]:
+    """Accuracy in all, by class and by class group, and calibration, of (N, K) probabilities.
+
+    `small` (K,) says which classes are small; groups are by true label.
+    """
+    right = probability.argmax(1) == labels
+    per_class = [mean(right[labels == k]) for k in range(probability.shape[1])]
+    known = [each for each in per_class if each is not None]
+    in_small = small[labels]
+    return {
+        "accuracy": mean(right),
+        "balanced_accuracy": mean(np.array(known)),
+        "small_accuracy": mean(right[in_small]),
+        "large_accuracy": mean(right[~in_small]),
+        "calibration_error": calibration_error(probability.max(1), right),
+        "per_class_accuracy": per_class,
+    }
+
+
+def calibration_error(confidence: Floats, right: NDArray[np.bool_], bins: int = 15) -> float:
+    """Expected calibration error: mean gap of confidence and accuracy over equal-width bins."""
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    gap = np.bincount(place, weights=confidence - right, minlength=bins)
+    return float(np.abs(gap).sum() / len(confidence))
+
+
+def mean(values: NDArray[Any]) -> float | None:
+    """The mean, or None of nothing (a class that the test set lacks)."""
+    return float(values.mean()) if len(values) else None

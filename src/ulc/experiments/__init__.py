@@ -1,0 +1,1 @@
+"""The paper's settings and what we measure with them."""

@@ -1,0 +1,61 @@
+"""What learning hands to evaluation and reports: an opinion on every training label."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+Integers = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """An opinion on each training label, in data set order.
+
+    given: (N,) the label as it came
+    clean_probability: (N,) probability that it is right (ω in the paper)
+    prediction: (N, K) the class probabilities the algorithm would put in its place (ŷ)
+    epistemic: (N,) entropy of the prediction, 0 (sure) to 1; NaN where there is none (ε)
+    aleatoric: (N,) mean standard deviation of the instance's logit noise; NaN where there is none
+    """
+
+    given: Integers
+    clean_probability: Floats
+    prediction: Floats
+    epistemic: Floats
+    aleatoric: Floats
+
+    @classmethod
+    def of(cls, prediction: Floats, given: Integers) -> Self:
+        """The opinion a label distribution expresses: a label is believed as far as it says."""
+        nothing = np.full(len(given), np.nan, np.float32)
+        clean = prediction[np.arange(len(given)), given]
+        return cls(given, clean, prediction, nothing, nothing)
+
+    @property
+    def corrected(self) -> Floats:
+        """(N, K) soft corrected labels, y = ω·given + (1 − ω)·prediction (paper Eq. 6)."""
+        corrected: Floats = (1 - self.clean_probability)[:, None] * self.prediction
+        corrected[np.arange(len(self.given)), self.given] += self.clean_probability
+        return corrected
+
+    @property
+    def suggested(self) -> Integers:
+        """(N,) the class that the corrected label favours."""
+        return self.corrected.argmax(1)
+
+    @property
+    def class_prior(self) -> Floats:
+        """(K,) class frequencies that the corrected labels imply (methods A31)."""
+        prior = self.corrected.mean(0)
+        return prior / prior.sum()
+
+    def trusted(self, threshold: float) -> NDArray[np.bool_]:
+        """(N,) which labels are at least as likely right as `threshold`."""
+        return self.clean_probability >= threshold
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The columns by name, to be stored."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}

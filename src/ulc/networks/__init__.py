@@ -1,0 +1,79 @@
+"""Backbones, ours and the user's, and the heads an algorithm wants on them."""
+
+import importlib
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from ulc.config import NetworkSpec
+from ulc.errors import InputError
+from ulc.networks.classifier import Classifier, HeadSpec
+from ulc.networks.mlp import MLP
+from ulc.networks.preact_resnet import PreActResNet18
+from ulc.networks.small import SmallCNN
+
+BACKBONES: dict[str, Callable[..., nn.Module]] = {
+    "preact_resnet18": PreActResNet18,
+    "small_cnn": SmallCNN,
+    "mlp": MLP,
+}
+NewNetwork = Callable[[HeadSpec], Classifier]
+
+
+def network_maker(
+    spec: NetworkSpec, shape: tuple[int, ...], classes: int, device: torch.device
+) -> NewNetwork:
+    """A function that makes a new network, each time with new initial weights."""
+    new_backbone = backbone_maker(spec, shape)
+
+    def new_network(heads: HeadSpec) -> Classifier:
+        backbone = new_backbone()
+        return Classifier(backbone, feature_count(backbone, shape), classes, heads).to(device)
+
+    return new_network
+
+
+def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+    """The backbone's class with its arguments; `auto` picks by the kind of input."""
+    if ":" in spec.name:
+        return own_module(spec.name)
+    name = spec.name if spec.name != "auto" else ("small_cnn" if len(shape) == 3 else "mlp")
+    if name not in BACKBONES:
+        raise InputError(
+            f"unknown network '{name}'; known: {', '.join(BACKBONES)}, or your own module:Class"
+        )
+    if (name == "mlp") != (len(shape) == 1):
+        raise InputError(
+            f"the network '{name}' does not take inputs of shape {shape}; "
+            "use mlp for vectors, the others for images, or 'auto'"
+        )
+    width = {} if spec.width is None else {"width": spec.width}
+    return lambda: BACKBONES[name](shape, **width)
+
+
+def own_module(name: str) -> Callable[[], nn.Module]:
+    """A user's `module:Class` that maps a batch to pooled features."""
+    module, _, attribute = name.partition(":")
+    try:
+        made: Callable[[], nn.Module] = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"network '{name}' cannot be imported ({error}); "
+            "check the name and that the module is on PYTHONPATH"
+        ) from None
+    return made
+
+
+def feature_count(backbone: nn.Module, shape: tuple[int, ...]) -> int:
+    """How many features the backbone gives, found by asking it."""
+    training = backbone.training
+    with torch.no_grad():
+        features = backbone.eval()(torch.zeros(2, *shape))
+    backbone.train(training)
+    if features.ndim != 2:
+        raise InputError(
+            f"{type(backbone).__name__} gives features of shape {tuple(features.shape)}; "
+            "it should map a batch to pooled features (B, D)"
+        )
+    return int(features.shape[1])

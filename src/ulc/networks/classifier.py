@@ -1,0 +1,104 @@
+"""A backbone with its heads: logits, and where asked for, what corrupts them."""
+
+import math
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from ulc.config import Spec
+from ulc.errors import InputError
+
+
+class HeadSpec(Spec):
+    """What an algorithm wants on top of the backbone."""
+
+    dropout: float = 0.0
+    dropout_place: Literal["feature", "last_stage"] = "feature"
+    logit_noise: bool = False
+
+
+class Output(NamedTuple):
+    """What a network says of a batch.
+
+    logits: (B, K); features: (B, D) pooled
+    log_variance: (B, K) of the instance's logit noise, and class_log_variance: (K, K) of the
+    class noise; None without logit noise
+    """
+
+    logits: Tensor
+    features: Tensor
+    log_variance: Tensor | None = None
+    class_log_variance: Tensor | None = None
+
+
+class Classifier(nn.Module):
+    """Pooled features, dropout, and linear heads.
+
+    `forward` is `top` of `trunk`: all that is random under dropout lies in `top`, so T dropout
+    passes cost one `trunk`. With dropout on the pooled feature alone, `top` is just the heads.
+    """
+
+    def __init__(self, backbone: nn.Module, features: int, classes: int, spec: HeadSpec) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.spec = spec
+        self.before_last_stage = spec.dropout > 0 and spec.dropout_place == "last_stage"
+        if self.before_last_stage and not hasattr(backbone, "last_stage"):
+            raise InputError(
+                f"{type(backbone).__name__} has no `last_stage`, so dropout cannot sit before it; "
+                "use dropout_place = 'feature'"
+            )
+        self.dropout = nn.Dropout(spec.dropout) if spec.dropout > 0 else None
+        self.head = nn.Linear(features, classes)
+        self.noise_head: nn.Linear | None = None
+        self.class_log_variance: nn.Parameter | None = None
+        if spec.logit_noise:
+            self.noise_head = nn.Linear(features, classes)
+            nn.init.zeros_(self.noise_head.weight)
+            nn.init.constant_(self.noise_head.bias, -4.0)  # methods A4: warm-up starts near CE
+            start = initial_class_log_variance(classes)
+            self.class_log_variance = nn.Parameter(torch.full((classes, classes), start))
+
+    def forward(self, inputs: Tensor) -> Output:
+        """(B, …) inputs to logits and the rest."""
+        return self.top(self.trunk(inputs))
+
+    if TYPE_CHECKING:
+
+        def __call__(self, inputs: Tensor) -> Output:
+            """Torch says Any."""
+
+    def trunk(self, inputs: Tensor) -> Tensor:
+        """All below the first dropout."""
+        below: nn.Module = self.backbone
+        if self.before_last_stage:
+            below = cast("nn.Module", self.backbone.early_stages)
+        return below(inputs)
+
+    def top(self, reached: Tensor) -> Output:
+        """All from the first dropout on."""
+        if self.before_last_stage:
+            reached = cast("nn.Module", self.backbone.last_stage)(self.drop(reached))
+        features = self.drop(reached)
+        log_variance = None if self.noise_head is None else self.noise_head(features).clamp(-10, 4)
+        return Output(self.head(features), reached, log_variance, self.class_log_variance)
+
+    def drop(self, values: Tensor) -> Tensor:
+        """Dropout, where there is any."""
+        return values if self.dropout is None else self.dropout(values)
+
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, object]]:
+        """Noise variances are not decayed: that would pull them to 1, not to 0 (methods A4)."""
+        free = {id(self.class_log_variance)}
+        if self.noise_head is not None:
+            free.add(id(self.noise_head.bias))
+        decayed = [each for each in self.parameters() if id(each) not in free]
+        undecayed = [each for each in self.parameters() if id(each) in free]
+        groups: list[dict[str, object]] = [{"params": decayed, "weight_decay": weight_decay}]
+        return groups + ([{"params": undecayed, "weight_decay": 0.0}] if undecayed else [])
+
+
+def initial_class_log_variance(classes: int) -> float:
+    """About −7 to twenty classes and −9 at a hundred: the noise on a logit sums over classes."""
+    return -7.0 - 1.25 * max(0.0, math.log(classes / 20))

@@ -1,0 +1,21 @@
+"""A network for vectors: embeddings and rows of a table."""
+
+from torch import Tensor, nn
+
+
+class MLP(nn.Module):
+    """(B, D) vectors to (B, width) features: one hidden layer.
+
+    The vectors are features already; a second layer learns wrong labels by heart sooner.
+    """
+
+    def __init__(self, shape: tuple[int, ...], width: int = 512) -> None:
+        super().__init__()
+        self.early_stages = nn.Identity()
+        self.last_stage = nn.Sequential(
+            nn.Linear(shape[0], width, bias=False), nn.BatchNorm1d(width), nn.ReLU()
+        )
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Vectors to features."""
+        return self.last_stage(vectors)

@@ -1,0 +1,33 @@
+"""A small convolutional network for small images on a CPU."""
+
+import torch
+from torch import Tensor, nn
+
+GRID = 7  # features are pooled to a grid, not to one value: where something lies matters
+
+
+class SmallCNN(nn.Module):
+    """(B, C, H, W) images to (B, 8·width) features: two strided convolutions, one dense layer."""
+
+    def __init__(self, shape: tuple[int, ...], width: int = 16) -> None:
+        super().__init__()
+        self.early_stages = nn.Sequential(
+            nn.Conv2d(shape[0], width, 5, 2, 2, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.Conv2d(width, 2 * width, 3, 2, 1, bias=False),
+            nn.BatchNorm2d(2 * width),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(GRID),
+            nn.Flatten(),
+        )
+        self.last_stage = nn.Sequential(
+            nn.Linear(GRID * GRID * 2 * width, 8 * width, bias=False),
+            nn.BatchNorm1d(8 * width),
+            nn.ReLU(),
+        )
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images to features."""
+        return self.last_stage(self.early_stages(images))

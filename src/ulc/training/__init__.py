@@ -1,0 +1,1 @@
+"""The one loop, and what it leaves on the disk."""

@@ -1,0 +1,47 @@
+"""Save an algorithm so that a killed run goes on to the same bits."""
+
+import io
+from typing import Any
+
+import torch
+
+from ulc.algorithms.base import Algorithm
+from ulc.errors import InputError
+from ulc.run_folder import RunFolder
+
+NAME = "checkpoint.pt"
+
+
+def save(algorithm: Algorithm, epoch: int, folder: RunFolder) -> None:
+    """Keep the state after `epoch`."""
+    buffer = io.BytesIO()
+    content = {"epoch": epoch, "torch": torch.__version__, "state": algorithm.state_dict()}
+    torch.save(content, buffer)
+    folder.write(NAME, buffer.getvalue())
+
+
+def restore(algorithm: Algorithm, folder: RunFolder) -> int:
+    """Take up the saved state; return the epoch to go on with, 0 if nothing is saved."""
+    if not folder.has(NAME):
+        return 0
+    content = read(folder)
+    try:
+        algorithm.load_state_dict(content["state"])
+    except (RuntimeError, ValueError, KeyError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"{folder.path / NAME} does not fit this version ({reason}); train anew with --fresh"
+        ) from None
+    return int(content["epoch"]) + 1
+
+
+def read(folder: RunFolder) -> dict[str, Any]:
+    """The checkpoint's content, without running what a pickle may ask for."""
+    try:
+        content: dict[str, Any] = torch.load(
+            io.BytesIO(folder.read(NAME)), map_location="cpu", weights_only=True
+        )
+    except Exception as error:
+        # torch raises many kinds for a damaged file; the user needs one sentence.
+        raise folder.damaged(NAME, error) from None
+    return content

@@ -1,0 +1,121 @@
+"""From a spec to a finished run folder."""
+
+import platform
+import shutil
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ulc.algorithms import configure, find_algorithm
+from ulc.algorithms.base import Algorithm
+from ulc.config import RunSpec
+from ulc.data.prepare import Prepared, prepare
+from ulc.errors import InputError
+from ulc.judgement import Judgement
+from ulc.labels_table import as_csv, label_rows
+from ulc.networks import network_maker
+from ulc.run_folder import RunFolder
+from ulc.training.model import Model, ModelSpec
+from ulc.training.trainer import SAVE_EVERY, Training, Watcher, summarise
+
+PACKAGES = ("ulc", "torch", "numpy", "scikit-learn", "safetensors", "pydantic")
+
+
+def run(
+    spec: RunSpec,
+    out: Path,
+    *,
+    device: str = "auto",
+    watcher: Watcher | None = None,
+    save_every: float = SAVE_EVERY,
+) -> RunFolder:
+    """Train what `spec` says in its own folder under `out`; a finished run is not repeated."""
+    spec = resolved(spec)
+    path = out / spec.folder_name
+    if (path / "done").is_file():
+        return RunFolder.open(path)
+    # All that can be wrong with the input is found before anything is written.
+    on = chosen_device(device)
+    prepared = prepare(spec, on)
+    algorithm = build(spec, prepared, on)
+    folder = RunFolder.create(path, spec)
+    with folder.locked():
+        folder.write_json("environment.json", environment(on))
+        folder.write_json("data.json", prepared.facts)
+        training = Training(algorithm, prepared.truth, prepared.training.preprocessing, folder)
+        judgement = training.run(spec.epochs, watcher or Watcher(), save_every)
+        folder.write_arrays("judgement.npz", judgement.arrays())
+        folder.write_arrays("outputs.npz", algorithm.outputs())
+        rows = label_rows(judgement, prepared.class_names, algorithm.threshold)
+        folder.write("labels.csv", as_csv(rows).encode())
+        model(spec, prepared, algorithm, judgement).save(folder)
+        folder.write_json("summary.json", summarise(folder.records, spec.epochs))
+        folder.finish()
+    return folder
+
+
+def resolved(spec: RunSpec) -> RunSpec:
+    """The same spec with every option of the algorithm spelled out."""
+    options = configure(spec.algorithm, spec.options).model_dump(mode="json")
+    return spec.model_copy(update={"options": options})
+
+
+def build(spec: RunSpec, prepared: Prepared, device: torch.device) -> Algorithm:
+    """The algorithm, with its networks, on the device."""
+    training = prepared.training
+    new_network = network_maker(
+        spec.network, training.preprocessing.shape, training.num_classes, device
+    )
+    config = configure(spec.algorithm, spec.options)
+    return find_algorithm(spec.algorithm).build(config, training, new_network)
+
+
+def model(spec: RunSpec, prepared: Prepared, algorithm: Algorithm, judgement: Judgement) -> Model:
+    """What the algorithm learned, ready to predict."""
+    networks = [learner.network for learner in algorithm.learners()]
+    return Model(
+        ModelSpec(
+            network=spec.network,
+            heads=networks[0].spec,
+            networks=len(networks),
+            preprocessing=prepared.training.preprocessing,
+            class_names=prepared.class_names,
+            class_prior=tuple(map(float, judgement.class_prior)),
+        ),
+        networks,
+    )
+
+
+def start_fresh(spec: RunSpec, out: Path) -> None:
+    """Remove the folder that a run of this spec has, if it is a run folder."""
+    path = out / resolved(spec).folder_name
+    if (path / "spec.toml").is_file():
+        with RunFolder(path).locked():
+            shutil.rmtree(path)
+
+
+def chosen_device(name: str) -> torch.device:
+    """auto: the GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"device '{name}' does not work here ({reason}); use cpu") from None
+    return device
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """With what a run was made."""
+    return {
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "device": str(device),
+        "threads": torch.get_num_threads(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }
