@@ -110,21 +110,27 @@ class RunSpec(Spec):
     @property
     def folder_name(self) -> str:
         """A readable name with a hash of the whole spec: one spec, one folder."""
-        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        content = json.dumps(self.content, sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()[:6]
         parts = (self.data.source, self.imbalance.tag, self.noise.tag, self.algorithm)
         name = "-".join([*parts, f"s{self.seed}", digest])
         return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
 
+    @property
+    def content(self) -> dict[str, Any]:
+        """All values; an option that is None is left out, as TOML will leave it out."""
+        content = self.model_dump(mode="json")
+        return content | {"options": without_none(content["options"])}
+
     def write(self) -> str:
         """The spec as TOML."""
-        return tomli_w.dumps(without_none(self.model_dump(mode="json")))
+        return tomli_w.dumps(without_none(self.content))
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """The spec in a TOML file."""
         try:
-            content = tomllib.loads(path.read_text())
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise InputError(f"{path}: no such file; give the path of a spec in TOML") from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -137,16 +143,18 @@ class RunSpec(Spec):
 def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:
     """Build a spec, or say in one sentence which key is wrong and which would do."""
     try:
-        return kind.model_validate(dict(content))
+        return kind.model_validate(dict(content) if isinstance(content, Mapping) else content)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or "the whole"
+        key = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
             known = ", ".join(sorted(fields_at(kind, first["loc"][:-1])))
             raise InputError(f"{where}: unknown key '{key}'; known here: {known}") from None
         message = first["msg"].removeprefix("Value error, ")
-        given = "" if first["type"] == "missing" else f", not {first['input']!r}"
-        raise InputError(f"{where}: '{key}': {message}{given}") from None
+        # A whole section would be a long line, and its keys are named in the message.
+        given = "" if isinstance(first["input"], Mapping) else f", not {first['input']!r}"
+        place = f"{where}: '{key}'" if key else where
+        raise InputError(f"{place}: {message}{given}") from None
 
 
 def fields_at(kind: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

@@ -1,8 +1,14 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and read without running what they hold."""
 
 import os
 import tempfile
+import zipfile
+import zlib
 from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ulc.errors import InputError
 
@@ -33,3 +39,23 @@ def current_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def read_npz(file: Path | BinaryIO) -> dict[str, NDArray[Any]]:
+    """All arrays of an npz file, or a ValueError that says what is wrong with it.
+
+    An object array would need a pickle, which could run code, and is refused.
+    """
+    arrays = {}
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member)
+    except (EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(str(error)) from None
+    except ValueError as error:
+        pickled = "pickle" in str(error)
+        reason = "it holds pickled objects, which could run code" if pickled else str(error)
+        raise ValueError(reason) from None
+    return arrays

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ulc.config import RunSpec
 from ulc.errors import InputError
-from ulc.files import write_whole
+from ulc.files import read_npz, write_whole
 from ulc.judgement import Judgement
 
 Records = list[dict[str, Any]]
@@ -39,7 +39,7 @@ class RunFolder:
         folder = cls(path)
         if not folder.has("spec.toml"):
             folder.write("spec.toml", spec.write().encode())
-        elif folder.spec != spec:
+        elif folder.spec.content != spec.content:
             raise InputError(f"{path}: holds another run; choose another place with --out")
         return folder
 
@@ -63,7 +63,10 @@ class RunFolder:
                 f"{self.path}: another process trains here; wait for it or choose another --out"
             ) from None
         except OSError as error:
-            raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
+            raise InputError(
+                f"{self.path}: cannot be written ({error.strerror}); "
+                "choose another place with --out"
+            ) from None
         try:
             yield
         finally:
@@ -122,35 +125,36 @@ class RunFolder:
                 else f"go on with `ulc resume {self.path}`"
             )
             raise InputError(f"{self.path / name} {state}; {remedy}") from None
+        except OSError as error:
+            raise self.damaged(name, error) from None
 
     def read_json(self, name: str) -> Any:
         """A JSON file's content."""
+        content = self.read(name)
         try:
-            return json.loads(self.read(name))
+            return json.loads(content)
         except ValueError as error:
             raise self.damaged(name, error) from None
 
     @property
     def records(self) -> Records:
         """One record an epoch."""
+        content = self.read("records.jsonl")
         try:
-            return [json.loads(line) for line in self.read("records.jsonl").splitlines()]
+            return [json.loads(line) for line in content.splitlines()]
         except ValueError as error:
             raise self.damaged("records.jsonl", error) from None
 
     @property
     def judgement(self) -> Judgement:
         """What the run thinks of every label."""
+        packed = io.BytesIO(self.read("judgement.npz"))
         try:
-            with np.load(io.BytesIO(self.read("judgement.npz")), allow_pickle=False) as content:
-                return Judgement(**{name: content[name] for name in content.files})
-        except (OSError, ValueError, TypeError, EOFError) as error:
-            if isinstance(error, InputError):
-                raise
+            return Judgement(**read_npz(packed))
+        except (ValueError, TypeError) as error:
             raise self.damaged("judgement.npz", error) from None
 
     def damaged(self, name: str, error: Exception) -> InputError:
         """The file is there, but not readable."""
-        return InputError(
-            f"{self.path / name} is damaged ({error}); train the run again with --fresh"
-        )
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        return InputError(f"{self.path / name} is damaged ({reason}); train anew with --fresh")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, checked
+from ulc.data.sources import SOURCES
 from ulc.errors import InputError
 
 
@@ -13,7 +14,7 @@ def data(text: str) -> DataSpec:
     if text.endswith(".npz"):
         return DataSpec(source="npz", path=str(Path(text).absolute()))
     source, _, path = text.partition(":")
-    if not path and ("/" in text or Path(text).exists()):
+    if source not in SOURCES:
         raise InputError(
             f"{text}: unknown kind of data; give FILE.npz, cifar10:DIR, cifar100:DIR or fashion"
         )
@@ -33,7 +34,7 @@ def noise(text: str) -> NoiseSpec:
     content: dict[str, Any] = {"kind": kind}
     if kind == "file":
         path, _, key = rest.partition("#")
-        content |= {"file": str(Path(path).absolute()), "key": key or None}
+        content |= {"file": str(Path(path).absolute()) if path else None, "key": key or None}
     elif rest:
         content["rate"] = rest
     return checked(NoiseSpec, content, where="--noise")
@@ -50,6 +51,8 @@ def settings(texts: list[str]) -> dict[str, Any]:
         *outer, name = key.split(".")
         for part in outer:
             section = section.setdefault(part, {})
+            if not isinstance(section, dict):
+                raise InputError(f"--set {text}: '{part}' is set already; drop one of the two")
         section[name] = toml_value(value)
     return content
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.data.sources.npz import read_arrays, whole_numbers
+from ulc.data.sources.unpickling import Plain
 from ulc.errors import InputError
 from ulc.files import write_whole
 from ulc.judgement import Integers
@@ -26,7 +27,7 @@ def read_labels(path: Path, key: str | None = None) -> NDArray[np.int64]:
     if key is None or key not in content:
         raise InputError(
             f"{path}: {'say which labels' if key is None else f'no labels {key!r} in it'} "
-            f"(noise.key); it holds {', '.join(content)}"
+            f"(noise.key); it holds {', '.join(map(str, content))}"
         )
     return whole_numbers(np.asarray(content[key]), f"{path}: {key}")
 
@@ -34,7 +35,7 @@ def read_labels(path: Path, key: str | None = None) -> NDArray[np.int64]:
 def read_json(path: Path) -> NDArray[np.int64]:
     """DivideMix's noise file: a list of N whole numbers."""
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
         labels = np.asarray(content)
     except ValueError as error:
         raise InputError(f"{path}: not a JSON list ({error}); write it again") from None
@@ -50,9 +51,9 @@ def read_pt(path: Path) -> dict[str, Any]:
 
     dtypes = [type(np.dtype(name)) for name in ("u1", "i1", "i2", "i4", "i8")]
     old_name = "numpy.core.multiarray._reconstruct"
-    allowed: list[Any] = [_reconstruct, (_reconstruct, old_name), np.ndarray, np.dtype, *dtypes]
+    arrays: list[Any] = [_reconstruct, (_reconstruct, old_name), (Plain, "numpy.ndarray"), Plain]
     try:
-        with torch.serialization.safe_globals(allowed):
+        with torch.serialization.safe_globals([*arrays, np.dtype, *dtypes]):
             content = torch.load(path, weights_only=True)
     except Exception as error:
         # torch raises many kinds for a file it will not read; the user needs one sentence.

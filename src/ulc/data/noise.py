@@ -96,7 +96,12 @@ def whole_shares(shares: Floats, total: int) -> Integers:
 
 def checked_matrix(matrix: ArrayLike, classes: int) -> Floats:
     """The matrix as an array, if it is one of `classes` distributions."""
-    transition = np.asarray(matrix, float)
+    try:
+        transition = np.asarray(matrix, float)
+    except ValueError:
+        raise InputError(
+            f"noise.matrix has rows of different lengths; make it {classes} by {classes}"
+        ) from None
     if transition.shape != (classes, classes):
         raise InputError(
             f"noise.matrix has shape {transition.shape}; make it {classes} by {classes}"

@@ -56,24 +56,43 @@ def own_module(name: str) -> Callable[[], nn.Module]:
     """A user's `module:Class` that maps a batch to pooled features."""
     module, _, attribute = name.partition(":")
     try:
-        made: Callable[[], nn.Module] = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+        made = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
         raise InputError(
             f"network '{name}' cannot be imported ({error}); "
             "check the name and that the module is on PYTHONPATH"
         ) from None
-    return made
+
+    def new_backbone() -> nn.Module:
+        try:
+            backbone = made()
+        except TypeError as error:
+            raise InputError(
+                f"network '{name}' cannot be made ({error}); let it need no arguments"
+            ) from error
+        if not isinstance(backbone, nn.Module):
+            raise InputError(f"network '{name}' makes no torch Module; name a class that is one")
+        return backbone
+
+    return new_backbone
 
 
 def feature_count(backbone: nn.Module, shape: tuple[int, ...]) -> int:
     """How many features the backbone gives, found by asking it."""
-    training = backbone.training
-    with torch.no_grad():
-        features = backbone.eval()(torch.zeros(2, *shape))
-    backbone.train(training)
-    if features.ndim != 2:
+    name, training = type(backbone).__name__, backbone.training
+    try:
+        with torch.no_grad():
+            features = backbone.eval()(torch.zeros(2, *shape))
+    except Exception as error:
+        # A user's own network may raise anything; Python shows it as the cause.
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{type(backbone).__name__} gives features of shape {tuple(features.shape)}; "
-            "it should map a batch to pooled features (B, D)"
+            f"{name} does not take inputs of shape {shape} ({reason}); use another network"
+        ) from error
+    backbone.train(training)
+    found = tuple(features.shape) if isinstance(features, torch.Tensor) else type(features).__name__
+    if not (isinstance(found, tuple) and len(found) == 2 and found[0] == 2):
+        raise InputError(
+            f"{name} gives {found} for 2 inputs; it should map a batch to pooled features (B, D)"
         )
-    return int(features.shape[1])
+    return int(found[1])

@@ -15,7 +15,7 @@ NAME = "checkpoint.pt"
 def save(algorithm: Algorithm, epoch: int, folder: RunFolder) -> None:
     """Keep the state after `epoch`."""
     buffer = io.BytesIO()
-    content = {"epoch": epoch, "torch": torch.__version__, "state": algorithm.state_dict()}
+    content = {"epoch": epoch, "torch": str(torch.__version__), "state": algorithm.state_dict()}
     torch.save(content, buffer)
     folder.write(NAME, buffer.getvalue())
 

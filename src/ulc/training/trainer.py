@@ -20,6 +20,7 @@ from ulc.prior import with_prior
 from ulc.run_folder import Records, RunFolder
 from ulc.training import checkpoint
 
+DIVERGED = "the training diverged; lower the learning rate (--set sgd.lr=…)"
 SAVE_EVERY = 30.0  # seconds between checkpoints: a kill loses no more than this
 
 
@@ -70,11 +71,13 @@ class Training:
         broken = [name for name, value in learned.items() if not np.isfinite(value)]
         if broken:
             raise InputError(
-                f"epoch {epoch}: {broken[0]} is {learned[broken[0]]}: the training diverged; "
-                "lower the learning rate (--set sgd.lr=…)"
+                f"epoch {epoch}: {broken[0]} is {learned[broken[0]]}: {DIVERGED}"
             )
         trained = time.perf_counter()
-        scores = self.score(self.algorithm.judge())
+        judgement = self.algorithm.judge()
+        if not np.isfinite(judgement.prediction).all():
+            raise InputError(f"epoch {epoch}: predictions are not finite: {DIVERGED}")
+        scores = self.score(judgement)
         seconds = {"train": trained - began, "score": time.perf_counter() - trained}
         return {"epoch": epoch, "train": learned, **scores, "seconds": seconds}
 

@@ -51,7 +51,7 @@ def load_cifar100(path: Path) -> Source:
         folder = pickled if pickled.is_dir() else path
         train = read_pickled([folder / "train"], "fine_labels")
         test = read_pickled([folder / "test"], "fine_labels")
-        names = tuple(f"class {k}" for k in range(100))
+        names = read_pickled_names(folder / "meta")
     else:
         raise not_found(path, "cifar-100-binary or cifar-100-python")
     return source("cifar100", train, test, names)
@@ -64,8 +64,10 @@ def read_binary(paths: Sequence[Path], *, label_bytes: int) -> tuple[NDArray[np.
     for path in paths:
         try:
             content = np.fromfile(path, np.uint8)
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file; the data set is incomplete") from None
+        except OSError as error:
+            raise InputError(
+                f"{path}: cannot be read ({error.strerror}); unpack the official archive again"
+            ) from None
         if len(content) == 0 or len(content) % row:
             raise InputError(
                 f"{path}: {len(content)} bytes are not whole rows of {row}; download it again"
@@ -82,15 +84,30 @@ def read_pickled(paths: Sequence[Path], key: str) -> tuple[NDArray[np.uint8], In
         content: dict[str, Any] = unpickle_arrays(path)
         if not isinstance(content, dict) or "data" not in content or key not in content:
             raise InputError(f"{path}: no 'data' and '{key}' in it; use the official file")
-        images.append(np.asarray(content["data"], np.uint8).reshape(-1, 3, 32, 32))
-        labels.append(np.asarray(content[key], np.int64))
+        try:
+            images.append(np.asarray(content["data"], np.uint8).reshape(-1, 3, 32, 32))
+            labels.append(np.asarray(content[key], np.int64))
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{path}: not rows of images with labels ({error}); use the official file"
+            ) from None
     return np.concatenate(images), np.concatenate(labels)
 
 
 def read_names(path: Path) -> tuple[str, ...]:
     """Class names, one a line, or numbers where the file is missing."""
-    names = path.read_text().split() if path.is_file() else []
-    return tuple(names) if len(names) == 100 else tuple(f"class {k}" for k in range(100))
+    return hundred(path.read_text(encoding="utf-8").split() if path.is_file() else ())
+
+
+def read_pickled_names(path: Path) -> tuple[str, ...]:
+    """The same from the layout for Python."""
+    content: Any = unpickle_arrays(path) if path.is_file() else {}
+    return hundred(content.get("fine_label_names", ()) if isinstance(content, dict) else ())
+
+
+def hundred(names: Sequence[str]) -> tuple[str, ...]:
+    """The names if there are a hundred, else numbers."""
+    return tuple(map(str, names if len(names) == 100 else (f"class {k}" for k in range(100))))
 
 
 def source(

@@ -1,6 +1,5 @@
 """Arrays in one npz file: X, y, and optionally y_true, X_test, y_test, class_names."""
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -9,52 +8,65 @@ from numpy.typing import NDArray
 
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
+from ulc.files import read_npz
+
+REAL = "biuf"  # kinds of number that are real: bool, int, unsigned, float
 
 
 def load(path: Path) -> Source:
     """Read vectors (N, D) or uint8 images (N, H, W), (N, C, H, W) or (N, H, W, C)."""
     arrays = read_arrays(path)
-    missing = {"X", "y"} - arrays.keys()
+    wanted = {"X", "y"} | ({"X_test", "y_test"} if {"X_test", "y_test"} & arrays.keys() else set())
+    missing = wanted - arrays.keys()
     if missing:
-        raise InputError(f"{path}: no array '{min(missing)}' in it; save X and y in the file")
-    labels = whole_numbers(arrays["y"], f"{path}: y")
-    known = [
-        labels,
-        *(whole_numbers(arrays[k], f"{path}: {k}") for k in ("y_true", "y_test") if k in arrays),
-    ]
-    names = arrays.get("class_names")
-    count = max((int(each.max()) + 1 for each in known if each.size), default=0)
-    class_names = tuple(map(str, names)) if names is not None else tuple(map(str, range(count)))
-    has_test = {"X_test", "y_test"} <= arrays.keys()
+        raise InputError(
+            f"{path}: no array '{min(missing)}' in it; save {' and '.join(sorted(wanted))} there"
+        )
+    inputs = {k: as_inputs(arrays[k], f"{path}: {k}") for k in ("X", "X_test") if k in arrays}
+    labels: dict[str, NDArray[np.int64]] = {
+        k: whole_numbers(arrays[k], f"{path}: {k}")
+        for k in ("y", "y_true", "y_test")
+        if k in arrays
+    }
     return Source(
         name=path.stem,
-        inputs=as_inputs(arrays["X"], f"{path}: X"),
-        labels=labels,
-        true=whole_numbers(arrays["y_true"], f"{path}: y_true") if "y_true" in arrays else None,
-        class_names=class_names,
-        test_inputs=as_inputs(arrays["X_test"], f"{path}: X_test") if has_test else None,
-        test_labels=whole_numbers(arrays["y_test"], f"{path}: y_test") if has_test else None,
+        inputs=inputs["X"],
+        labels=labels["y"],
+        true=labels.get("y_true"),
+        class_names=read_names(arrays.get("class_names"), labels, str(path)),
+        test_inputs=inputs.get("X_test"),
+        test_labels=labels.get("y_test"),
     )
 
 
+def read_names(
+    names: NDArray[Any] | None, labels: dict[str, NDArray[np.int64]], where: str
+) -> tuple[str, ...]:
+    """The names given, or the numbers of all classes that labels mention."""
+    if names is not None:
+        if names.ndim != 1:
+            raise InputError(f"{where}: class_names have shape {names.shape}; give a list of names")
+        return tuple(names.astype(str).tolist())
+    for name, each in labels.items():
+        # Most likely a code such as 999 for "unknown"; numbering up to it could fill the memory.
+        if each.size and each.max() >= len(labels["y"]):
+            raise InputError(
+                f"{where}: {name}: row {each.argmax()} has label {each.max()}, but there are only "
+                f"{len(labels['y'])} examples; number the classes from 0 or give class_names"
+            )
+    return tuple(map(str, range(max(int(each.max(initial=-1)) for each in labels.values()) + 1)))
+
+
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an npz file; an object array would need a pickle and is refused."""
+    """All arrays of an npz file, or one sentence on why not."""
     try:
-        with np.load(path, allow_pickle=False) as content:
-            return {name: content[name] for name in content.files}
+        return read_npz(path)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give the path of an npz file") from None
-    except AttributeError:
+    except (OSError, ValueError) as error:
         raise InputError(
-            f"{path}: a single array; save X and y together with numpy.savez"
+            f"{path}: not a readable npz file ({error}); save its arrays with numpy.savez"
         ) from None
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-        if "pickle" in str(error).lower():
-            raise InputError(
-                f"{path}: it holds pickled objects, which could run code; "
-                "save plain numeric arrays with numpy.savez"
-            ) from None
-        raise InputError(f"{path}: not a readable npz file ({error}); save it again") from None
 
 
 def as_inputs(array: NDArray[Any], what: str) -> NDArray[Any]:
@@ -69,20 +81,23 @@ def as_inputs(array: NDArray[Any], what: str) -> NDArray[Any]:
     ):
         return np.ascontiguousarray(array.transpose(0, 3, 1, 2))
     if array.ndim == 2:
-        if not (np.issubdtype(array.dtype, np.number) or array.dtype == np.bool_):
+        if array.dtype.kind not in REAL:
             raise InputError(f"{what} has type {array.dtype}; give numbers")
-        return array.astype(np.float32)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite and is refused
+            return array.astype(np.float32)
     return array
 
 
 def whole_numbers(array: NDArray[Any], what: str) -> NDArray[np.int64]:
     """Labels as whole numbers; 3.0 is one, 3.5 is not."""
-    if not np.issubdtype(array.dtype, np.number) and array.dtype != np.bool_:
-        raise InputError(f"{what} has type {array.dtype}; give labels as whole numbers from 0")
-    whole = array.astype(np.int64)
+    if array.dtype.kind not in REAL or array.ndim != 1:
+        raise InputError(
+            f"{what} has shape {array.shape}, type {array.dtype}; "
+            "give one label a row, as whole numbers from 0"
+        )
+    with np.errstate(invalid="ignore"):  # NaN is no whole number, and is refused as such
+        whole = array.astype(np.int64)
     if not np.array_equal(whole, array):
         row = int((whole != array).argmax())
-        raise InputError(
-            f"{what}: row {row} is {array.flat[row]}; give labels as whole numbers from 0"
-        )
+        raise InputError(f"{what}: row {row} is {array[row]}; give labels as whole numbers from 0")
     return whole

@@ -74,6 +74,8 @@ def check_inputs(inputs: NDArray[Any], what: str) -> None:
     if inputs.ndim == 4 and inputs.dtype != np.uint8:
         raise InputError(f"{what} are images of type {inputs.dtype}; give them as uint8, 0 to 255")
     if inputs.ndim == 2:
+        if inputs.dtype.kind not in "biuf":
+            raise InputError(f"{what} are vectors of type {inputs.dtype}; give them as numbers")
         bad = ~np.isfinite(inputs).all(axis=1)
         if bad.any():
             row = int(bad.argmax())

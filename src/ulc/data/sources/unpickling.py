@@ -3,7 +3,9 @@
 import pickle
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from ulc.errors import InputError
 
@@ -19,6 +21,18 @@ ALLOWED = {
 }
 
 
+class Plain(np.ndarray[Any, Any]):
+    """What stands for ndarray in a pickle: it cannot be called.
+
+    A pickle needs the class only as an argument of _reconstruct. Called, ndarray would take any
+    bytes for pointers to objects.
+    """
+
+    def __new__(cls, *_: object, **__: object) -> NoReturn:
+        """Refuse."""
+        raise pickle.UnpicklingError("it calls numpy.ndarray")
+
+
 class ArrayUnpickler(pickle.Unpickler):
     """An unpickler that knows arrays and nothing else."""
 
@@ -26,6 +40,8 @@ class ArrayUnpickler(pickle.Unpickler):
         """Refuse every name that is not part of an array."""
         if (module, name) not in ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        if (module, name) == ("numpy", "ndarray"):
+            return Plain
         # The module's old name still answers in NumPy 2, with a warning that is not ours to give.
         return super().find_class(module.replace("numpy.core", "numpy._core"), name)
 

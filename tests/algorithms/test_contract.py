@@ -1,0 +1,216 @@
+"""The laws of `ulc.testing`: every algorithm keeps them, and each law can be broken."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ulc.algorithms import ALGORITHMS
+from ulc.algorithms.base import Algorithm
+from ulc.algorithms.cross_entropy import CrossEntropy
+from ulc.judgement import Judgement
+from ulc.testing import KINDS, LAWS, Case, check_algorithm, toy_data
+
+UNUSUAL = {
+    "dropout_place": "last_stage",
+    "logit_noise": "shared",
+    "entropy_scaling": "range",
+    "refinement": "batch",
+    "one_component_guard": True,
+    "loss_history": 3,
+    "prior_weight": 0.5,
+    "warmup_entropy": 0.5,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_every_algorithm_keeps(name, law, kind):
+    LAWS[law](Case(ALGORITHMS[name], kind))
+
+
+@pytest.mark.parametrize("law", ["same_seed_same_run", "resuming_changes_nothing"])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_with_every_switch_the_other_way_an_algorithm_still_keeps(name, law):
+    known = ALGORITHMS[name].config_class.model_fields
+    options = {key: value for key, value in UNUSUAL.items() if key in known}
+    LAWS[law](Case(ALGORITHMS[name], "vector", options))
+
+
+def test_check_algorithm_tries_them_all():
+    check_algorithm(CrossEntropy, {"batch_size": 20})
+
+
+class Counts(CrossEntropy):
+    """Remembers something that no checkpoint holds."""
+
+    epochs = 0
+
+    def train_epoch(self, epoch):
+        self.epochs += 1
+        return {**super().train_epoch(epoch), "epochs": float(self.epochs)}
+
+
+class Sharpens(CrossEntropy):
+    """Predicts otherwise than its networks."""
+
+    def predict_proba(self, inputs):
+        return (2 * self.learner(inputs).logits).softmax(1)
+
+
+class Drops(CrossEntropy):
+    """Draws a random number to predict."""
+
+    def predict_proba(self, inputs):
+        logits = self.learner(inputs).logits
+        return nn.functional.dropout(logits, 0.5, training=True).softmax(1)
+
+
+class Normalises(CrossEntropy):
+    """Predicts in training mode, so that the other rows and the next time matter."""
+
+    def predict_proba(self, inputs):
+        self.learner.train()
+        probability = super().predict_proba(inputs.repeat(2, *[1] * (inputs.ndim - 1)))
+        self.learner.eval()
+        return probability[: len(inputs)]
+
+
+class Exaggerates(CrossEntropy):
+    """Believes in probabilities beyond one."""
+
+    def judge(self):
+        judgement = super().judge()
+        return Judgement.of(2 * judgement.prediction, judgement.given)
+
+
+class Stumbles(CrossEntropy):
+    """Cannot do with small classes or a last batch of one."""
+
+    def train_epoch(self, epoch):
+        if self.data.given.bincount(minlength=self.data.num_classes).min() < 2:
+            raise RuntimeError("a class is too small")
+        if len(self.data) % 16 == 1:
+            raise RuntimeError("a batch of one")
+        return super().train_epoch(epoch)
+
+
+class Relabels(CrossEntropy):
+    """Writes into the user's labels."""
+
+    def train_epoch(self, epoch):
+        self.data.given[epoch] = (self.data.given[epoch] + 1) % self.data.num_classes
+        return super().train_epoch(epoch)
+
+
+class Gambles(CrossEntropy):
+    """Takes NumPy's global random numbers."""
+
+    def train_epoch(self, epoch):
+        return {**super().train_epoch(epoch), "luck": float(np.random.rand())}  # noqa: NPY002
+
+
+class Talks(CrossEntropy):
+    """Prints."""
+
+    def train_epoch(self, epoch):
+        print(epoch)  # noqa: T201
+        return super().train_epoch(epoch)
+
+
+class Peeks(CrossEntropy):
+    """Takes more from the data than the protocol promises."""
+
+    def train_epoch(self, epoch):
+        assert len(self.data.stored)
+        return super().train_epoch(epoch)
+
+
+class Records(CrossEntropy):
+    """Records a tensor that is not a number, unheard by whoever watches."""
+
+    def train_epoch(self, epoch):
+        self.watch = None
+        return super().train_epoch(epoch) | {"loss": torch.tensor(torch.nan)}
+
+
+class Weighs(CrossEntropy):
+    """Gives one norm in all."""
+
+    def weight_norms(self):
+        return super().weight_norms().mean(keepdims=True)
+
+
+class RunsAlone(CrossEntropy):
+    """Overrides what seeds it, and so is not seeded."""
+
+    def run_epoch(self, epoch):
+        return self.train_epoch(epoch)
+
+
+BREACHES = [
+    (RunsAlone, "keeps_to_the_contract"),
+    (RunsAlone, "same_seed_same_run"),
+    (RunsAlone, "leaves_random_state_alone"),
+    (Counts, "resuming_changes_nothing"),
+    (Exaggerates, "judges_every_example"),
+    (Normalises, "judges_without_a_trace"),
+    (Normalises, "predicts_without_a_trace"),
+    (Drops, "predicts_without_a_trace"),
+    (Drops, "leaves_random_state_alone"),
+    (Sharpens, "kept_networks_predict_alike"),
+    (Stumbles, "takes_a_class_of_one"),
+    (Stumbles, "takes_a_class_of_none"),
+    (Stumbles, "takes_any_number_of_examples"),
+    (Relabels, "leaves_the_data_alone"),
+    (Gambles, "same_seed_same_run"),
+    (Gambles, "leaves_random_state_alone"),
+    (Talks, "prints_nothing"),
+    (Peeks, "needs_only_the_protocol"),
+    (Records, "records_finite_floats"),
+    (Records, "tells_who_watches"),
+    (Weighs, "norms_of_every_class"),
+]
+
+
+@pytest.mark.parametrize(("cls", "law"), BREACHES)
+def test_a_breach_is_found(cls, law):
+    with pytest.raises((AssertionError, RuntimeError)):
+        LAWS[law](Case(cls, "vector"))
+
+
+def test_every_law_has_a_breach():
+    assert {law for _, law in BREACHES} == set(LAWS)
+
+
+def test_check_algorithm_names_algorithm_law_and_kind():
+    with pytest.raises(AssertionError, match="Weighs breaks the law 'takes_a_class_of_one' on ima"):
+        check_algorithm(Weighs)
+
+
+def test_toy_data_has_the_sizes_asked_for_and_wrong_labels():
+    """Of 36, 15 and 10 labels 30 % are wrong: floor gives 10 + 4 + 3.
+
+    The classes lie far apart, so an example is nearest to the centre of the class it shows.
+    """
+    data, clean = toy_data("vector"), toy_data("vector", wrong=0.0)
+    assert data.given.bincount().tolist() == [36, 15, 10]
+    centres = torch.stack([clean.stored[clean.given == k].mean(0) for k in range(3)])
+    raw = data.stored * data.preprocessing.std[0] + torch.tensor(data.preprocessing.mean)
+    raw_centres = centres * clean.preprocessing.std[0] + torch.tensor(clean.preprocessing.mean)
+    shown = torch.cdist(raw.float(), raw_centres.float()).argmin(1)
+    assert int((shown != data.given).sum()) == 17
+
+
+def test_the_toy_is_learnable():
+    case = Case(CrossEntropy, "image")
+    data = toy_data("image", wrong=0.0)
+    algorithm, _ = case.trained(data, epochs=10)
+    right = algorithm.judge().prediction.argmax(1) == data.given.numpy()
+    assert right.mean() > 0.9
+
+
+def test_an_algorithm_must_say_how_it_learns_and_predicts():
+    with pytest.raises(TypeError, match="abstract"):
+        Algorithm(toy_data("vector"))

@@ -1,0 +1,260 @@
+"""From losses to the probability that a label is right."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given as given_values
+from hypothesis import settings
+from hypothesis import strategies as st
+from sklearn.mixture import GaussianMixture
+
+from ulc.blocks.mixture import first_split
+from ulc.blocks.noise_model import GaussianNoiseModel
+
+
+def quantiles(count, mean, deviation):
+    """A Gaussian without chance: its quantiles at evenly spread levels."""
+    levels = (torch.arange(count, dtype=torch.float64) + 0.5) / count
+    return mean + deviation * torch.special.ndtri(levels)
+
+
+def bimodal(clean, noisy, *, scale=1.0):
+    """Losses of `clean` right labels around 0.5 and of `noisy` wrong ones around 3."""
+    parts = [quantiles(clean, 0.5, 0.15), quantiles(noisy, 3.0, 0.4)]
+    return scale * torch.cat(parts)
+
+
+def labels(*sizes):
+    return torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+
+
+def judge(losses, given, classes=None, **options):
+    model = GaussianNoiseModel(**options)
+    return model.judge(losses, given, classes or int(given.max()) + 1)
+
+
+drawn_losses = st.lists(st.floats(0.0, 10.0, width=32), min_size=20, max_size=60)
+
+
+def test_right_and_wrong_labels_of_a_class_are_told_apart():
+    losses = torch.cat([bimodal(80, 20), bimodal(15, 15, scale=3)])
+    belief = judge(losses, labels(100, 30))
+    clean = belief.clean_probability
+    assert (clean[:80] > 0.95).all()
+    assert (clean[80:100] < 0.05).all()
+    assert (clean[100:115] > 0.95).all()
+    assert (clean[115:] < 0.05).all()
+    assert not belief.fell_back.any()
+    assert belief.not_finite == 0
+
+
+def test_one_mixture_for_all_fails_where_class_scales_differ():
+    """Figure 1 of the paper: right labels of the small class cost as much as wrong ones of
+    the large class, so a mixture of all losses rejects them; a mixture per class does not."""
+    small = [quantiles(20, 2.6, 0.2), quantiles(10, 4.0, 0.2)]
+    losses = torch.cat([bimodal(300, 100), *small])
+    given = labels(400, 30)
+    right_of_small = slice(400, 420)
+    together = judge(losses, given, per_class=False).clean_probability
+    apart = judge(losses, given, per_class=True).clean_probability
+    assert (together[right_of_small] < 0.5).float().mean() > 0.9
+    assert (apart[right_of_small] > 0.5).all()
+
+
+def test_one_mixture_for_all_is_dividemixs():
+    """Losses scaled to [0, 1] by all, GaussianMixture(2, max_iter=10, tol=1e-2,
+    reg_covar=5e-4), posterior of the smaller mean; from our own start."""
+    rng = np.random.default_rng(0)
+    losses = torch.from_numpy(np.concatenate([rng.gamma(2, 0.2, 90), rng.gamma(9, 0.3, 40)]))
+    given = torch.from_numpy(rng.integers(0, 4, 130))
+    scaled = (losses - losses.min()) / (losses.max() - losses.min())
+    start = first_split(scaled, torch.zeros_like(given), groups=1, floor=5e-4)
+    model = GaussianMixture(
+        2,
+        max_iter=10,
+        tol=1e-2,
+        reg_covar=5e-4,
+        weights_init=start.weights[0].numpy(),
+        means_init=start.means[0, :, None].numpy(),
+        precisions_init=1 / start.variances[0, :, None, None].numpy(),
+    )
+    model.fit(scaled[:, None].numpy())
+    expected = model.predict_proba(scaled[:, None].numpy())[:, model.means_[:, 0].argmin()]
+    belief = judge(losses, given, per_class=False, monotone=False)
+    np.testing.assert_allclose(belief.clean_probability, expected, rtol=0, atol=1e-6)
+    relabelled = judge(losses, (given + 1) % 4, per_class=False, monotone=False)
+    assert torch.equal(belief.clean_probability, relabelled.clean_probability)
+
+
+def test_a_class_is_judged_as_if_it_were_alone():
+    losses = torch.cat([bimodal(40, 10), bimodal(25, 12, scale=4)])
+    together = judge(losses, labels(50, 37)).clean_probability
+    alone = judge(losses[50:], labels(37), per_class=False).clean_probability
+    torch.testing.assert_close(together[50:], alone, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+@pytest.mark.parametrize(
+    "small",
+    [torch.tensor([1.7]), torch.full((20,), 1.7), torch.linspace(0.2, 3, 9)],
+    ids=["one example", "constant losses", "fewer than ten"],
+)
+def test_an_unfit_class_is_judged_by_the_mixture_of_all(small, monotone):
+    losses = torch.cat([bimodal(80, 20), small.double()])
+    given = labels(100, len(small))
+    belief = judge(losses, given, monotone=monotone)
+    assert belief.fell_back.tolist() == [False, True]
+    of_all = judge(losses, given, per_class=False, monotone=monotone).clean_probability
+    torch.testing.assert_close(belief.clean_probability[100:], of_all[100:], rtol=0, atol=0)
+
+
+def test_a_class_that_hardly_splits_falls_back():
+    """One example of 150 apart from the rest is a weight of 0.7 %, below 1 %."""
+    losses = torch.cat([bimodal(80, 20), quantiles(149, 0.4, 0.001), torch.tensor([3.0])])
+    belief = judge(losses, labels(100, 150))
+    assert belief.fell_back.tolist() == [False, True]
+
+
+def test_a_class_without_examples_is_recorded_as_unfit():
+    belief = judge(bimodal(30, 10), labels(40), classes=3)
+    assert belief.fell_back.tolist() == [False, True, True]
+
+
+def test_without_a_mixture_per_class_nothing_falls_back():
+    belief = judge(
+        torch.cat([bimodal(30, 10), torch.tensor([1.0])]), labels(40, 1), per_class=False
+    )
+    assert not belief.fell_back.any()
+
+
+def test_a_class_of_two_values_is_split_between_them():
+    losses = torch.tensor([0.1] * 20 + [2.0] * 10)
+    clean = judge(losses, labels(30), classes=2).clean_probability
+    assert (clean[:20] > 0.99).all()
+    assert (clean[20:] < 0.01).all()
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+def test_where_all_losses_are_equal_nothing_is_wrong(per_class):
+    clean = judge(torch.full((30,), 0.7), labels(20, 10), per_class=per_class).clean_probability
+    assert (clean == 1).all()
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+def test_a_label_whose_loss_is_not_finite_is_not_believed(per_class, broken):
+    losses = bimodal(60, 20)
+    whole = judge(losses, labels(40, 40), per_class=per_class).clean_probability
+    extra = torch.cat([losses, torch.tensor([broken, broken])])
+    given = torch.cat([labels(40, 40), torch.tensor([0, 1])])
+    belief = judge(extra, given, per_class=per_class)
+    assert belief.not_finite == 2
+    assert (belief.clean_probability[-2:] == 0).all()
+    torch.testing.assert_close(belief.clean_probability[:-2], whole, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("per_class", [True, False])
+@pytest.mark.parametrize("guard", [True, False])
+def test_where_no_loss_is_finite_nothing_is_believed(per_class, guard):
+    losses = torch.full((20,), torch.nan)
+    belief = judge(losses, labels(12, 8), per_class=per_class, one_component_guard=guard)
+    assert (belief.clean_probability == 0).all()
+    assert belief.not_finite == 20
+
+
+@settings(max_examples=60, deadline=None)
+@given_values(values=drawn_losses, per_class=st.booleans(), guard=st.booleans())
+def test_a_smaller_loss_is_never_less_likely_clean(values, per_class, guard):
+    losses = torch.tensor(values, dtype=torch.float64)
+    given = torch.arange(len(losses)) % 2
+    belief = judge(losses, given, per_class=per_class, one_component_guard=guard)
+    clean = belief.clean_probability
+    assert ((clean >= 0) & (clean <= 1)).all()
+    for k in range(2):
+        ordered = clean[given == k][losses[given == k].argsort()]
+        assert (ordered.diff() <= 1e-6).all()
+
+
+def test_without_the_monotone_fix_a_very_small_loss_can_be_doubted():
+    """Right labels in a narrow heap at 1, wrong ones widely spread around 1.5: far below the
+    heap the wide Gaussian is the denser one."""
+    losses = torch.cat([torch.tensor([0.0]), quantiles(100, 1.0, 0.03), quantiles(60, 1.5, 0.5)])
+    given = labels(len(losses))
+    plain = judge(losses, given, per_class=False, monotone=False).clean_probability
+    fixed = judge(losses, given, per_class=False, monotone=True).clean_probability
+    heap = (losses - 1.0).abs().argmin()
+    assert plain[0] < 0.5 < plain[heap]
+    assert fixed[0] >= fixed[heap]
+    between = (losses > 1.03) & (losses < 1.4)
+    torch.testing.assert_close(plain[between], fixed[between], rtol=0, atol=0)
+
+
+def test_with_the_guard_a_class_of_one_gaussian_is_clean_throughout():
+    """BIC: 200 quantiles of one Gaussian need no second one; two heaps do."""
+    losses = torch.cat([quantiles(200, 1.0, 0.2), bimodal(150, 50)])
+    given = labels(200, 200)
+    plain = judge(losses, given)
+    guarded = judge(losses, given, one_component_guard=True)
+    assert guarded.one_component.tolist() == [True, False]
+    assert not plain.one_component.any()
+    assert (guarded.clean_probability[:200] == 1).all()
+    assert (plain.clean_probability[:200] < 0.5).float().mean() > 0.1, "a mixture always splits"
+    assert torch.equal(plain.clean_probability[200:], guarded.clean_probability[200:])
+
+
+def test_the_guard_works_for_one_mixture_of_all_too():
+    given = labels(100, 100)
+    one = judge(quantiles(200, 1.0, 0.2), given, per_class=False, one_component_guard=True)
+    assert one.one_component.all()
+    assert (one.clean_probability == 1).all()
+    two = judge(bimodal(150, 50), given, per_class=False, one_component_guard=True)
+    assert not two.one_component.any()
+
+
+@settings(max_examples=40, deadline=None)
+@given_values(
+    seed=st.integers(0, 10**6),
+    shift=st.floats(-5, 5),
+    factor=st.floats(0.1, 10),
+    per_class=st.booleans(),
+    monotone=st.booleans(),
+)
+def test_neither_a_constant_nor_a_factor_on_all_losses_matters(
+    seed, shift, factor, per_class, monotone
+):
+    rng = np.random.default_rng(seed)
+    losses = torch.from_numpy(rng.gamma(2, 1, 60))
+    given = labels(40, 20)
+    options = {"per_class": per_class, "monotone": monotone}
+    one = judge(losses, given, **options)
+    other = judge(factor * losses + shift, given, **options)
+    torch.testing.assert_close(one.clean_probability, other.clean_probability, rtol=0, atol=1e-5)
+    assert torch.equal(one.fell_back, other.fell_back)
+
+
+@settings(max_examples=20, deadline=None)
+@given_values(seed=st.integers(0, 10**6), per_class=st.booleans())
+def test_the_order_of_examples_does_not_matter(seed, per_class):
+    rng = np.random.default_rng(seed)
+    losses = torch.from_numpy(rng.gamma(2, 1, 60))
+    given = torch.from_numpy(rng.integers(0, 3, 60))
+    order = torch.from_numpy(rng.permutation(60))
+    one = judge(losses, given, 3, per_class=per_class).clean_probability
+    other = judge(losses[order], given[order], 3, per_class=per_class).clean_probability
+    torch.testing.assert_close(one[order], other, rtol=0, atol=1e-6)
+
+
+def test_permuting_class_names_permutes_the_belief():
+    losses = torch.cat([bimodal(60, 20), bimodal(20, 10, scale=3), torch.tensor([1.0])])
+    given = labels(80, 30, 1)
+    renamed = torch.tensor([2, 0, 1])
+    one, other = judge(losses, given), judge(losses, renamed[given])
+    torch.testing.assert_close(one.clean_probability, other.clean_probability)
+    assert torch.equal(one.fell_back, other.fell_back[renamed])
+
+
+def test_the_losses_stay_as_they_are():
+    losses, given = bimodal(30, 10), labels(30, 10)
+    before = losses.clone()
+    judge(losses, given)
+    assert torch.equal(losses, before)
