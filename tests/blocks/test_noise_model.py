@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
-from ulc.blocks.mixture import first_split
-from ulc.blocks.noise_model import GaussianNoiseModel
+from ulc.blocks.mixture import first_split, fit_mixtures
+from ulc.blocks.noise_model import GaussianNoiseModel, explained_by_one
 
 
 def quantiles(count, mean, deviation):
@@ -96,8 +96,13 @@ def test_a_class_is_judged_as_if_it_were_alone():
 @pytest.mark.parametrize("monotone", [True, False])
 @pytest.mark.parametrize(
     "small",
-    [torch.tensor([1.7]), torch.full((20,), 1.7), torch.linspace(0.2, 3, 9)],
-    ids=["one example", "constant losses", "fewer than ten"],
+    [
+        torch.tensor([1.7]),
+        torch.full((20,), 1.7),
+        torch.tensor([1.7] * 12 + [1.7 + 1e-8] * 8, dtype=torch.float64),
+        torch.linspace(0.2, 3, 9),
+    ],
+    ids=["one example", "constant losses", "next to constant losses", "fewer than ten"],
 )
 def test_an_unfit_class_is_judged_by_the_mixture_of_all(small, monotone):
     losses = torch.cat([bimodal(80, 20), small.double()])
@@ -187,6 +192,38 @@ def test_without_the_monotone_fix_a_very_small_loss_can_be_doubted():
     assert fixed[0] >= fixed[heap]
     between = (losses > 1.03) & (losses < 1.4)
     torch.testing.assert_close(plain[between], fixed[between], rtol=0, atol=0)
+
+
+def test_without_the_monotone_fix_a_very_large_loss_can_be_believed():
+    """The other way round: wrong labels in a narrow heap, right ones widely spread below."""
+    losses = torch.cat([quantiles(60, 1.5, 0.5), quantiles(100, 2.0, 0.03), torch.tensor([3.0])])
+    given = labels(len(losses))
+    plain = judge(losses, given, per_class=False, monotone=False).clean_probability
+    fixed = judge(losses, given, per_class=False, monotone=True).clean_probability
+    heap = (losses - 2.0).abs().argmin()
+    assert plain[-1] > 0.5 > plain[heap]
+    assert fixed[-1] <= fixed[heap]
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.05])
+def test_one_gaussian_is_weighed_against_two_as_scikit_learns_bic_does(scale):
+    """Samples from one heap to two; a small scale lets the variance floor of 5e-4 count."""
+    answers = []
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        sample = rng.normal(size=40) + seed / 4 * (rng.random(40) < 0.4)
+        values = torch.from_numpy(scale * (sample - sample.min()) / np.ptp(sample))
+        group, sizes = torch.zeros(40, dtype=torch.long), torch.tensor([40])
+        two = fit_mixtures(values, group, groups=1, max_steps=200, tolerance=1e-7)
+        rows = values[:, None].numpy()
+        one = GaussianMixture(1, reg_covar=5e-4).fit(rows).bic(rows)
+        theirs = GaussianMixture(2, reg_covar=5e-4)
+        theirs.weights_, theirs.means_ = two.weights[0].numpy(), two.means[0, :, None].numpy()
+        theirs.covariances_ = two.variances[0, :, None, None].numpy()
+        theirs.precisions_cholesky_ = theirs.covariances_**-0.5
+        answers.append(bool(explained_by_one(values, group, sizes, two)))
+        assert answers[-1] == (one <= theirs.bic(rows))
+    assert scale < 1 or 5 < sum(answers) < 24, "some one, some two"
 
 
 def test_with_the_guard_a_class_of_one_gaussian_is_clean_throughout():

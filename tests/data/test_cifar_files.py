@@ -3,6 +3,7 @@
 import os
 import pickle
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ NAMES_100 = [f"name_{k}" for k in range(100)]
 class Python2Pickler(pickle._Pickler):
     """Pickles as Python 2 did, which wrote the official files: every string is bytes."""
 
-    dispatch = dict(pickle._Pickler.dispatch)
+    dispatch: ClassVar = dict(pickle._Pickler.dispatch)
 
     def save_string(self, text):
         raw = text.encode("latin1") if isinstance(text, str) else text
@@ -154,7 +155,7 @@ def test_a_pickle_that_wants_to_do_more_than_hold_arrays_is_refused(tmp_path, tr
     write_cifar10(folder, "pickled")
     content = {"data": rows(0, 10)[0], "labels": trap}
     (folder / "data_batch_2").write_bytes(pickle.dumps(content, protocol))
-    with pytest.raises(InputError, match="data_batch_2: not a pickle of plain arrays .*official"):
+    with pytest.raises(InputError, match=r"data_batch_2: not a pickle of plain arrays .*official"):
         load_cifar10(tmp_path)
     assert not Path("was-run").exists()
 
@@ -164,7 +165,7 @@ def test_a_pickle_that_wants_to_do_more_than_hold_arrays_is_refused(tmp_path, tr
 def test_a_truncated_file_is_refused_by_name(tmp_path, load, write, binary, pickled, layout):
     folder = tmp_path / (binary if layout == "binary" else pickled)
     write(folder, layout)
-    path = max(folder.glob("t*"), key=lambda path: "test" in path.name)
+    path = next(folder.glob("test*"))
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(InputError, match=path.name):
         load(tmp_path)
@@ -202,7 +203,7 @@ def test_a_label_that_cifar_does_not_have_is_refused(tmp_path):
 def test_a_pickle_of_something_else_is_refused(tmp_path, content):
     write_cifar10(tmp_path / "here", "pickled")
     (tmp_path / "here" / "data_batch_1").write_bytes(pickle.dumps(content))
-    with pytest.raises(InputError, match="data_batch_1: .*use the official file"):
+    with pytest.raises(InputError, match=r"data_batch_1: .*use the official file"):
         load_cifar10(tmp_path / "here")
 
 

@@ -37,7 +37,7 @@ def test_no_test_image_of_the_slice_is_a_training_image(fashion):
 
 
 def test_the_slice_looks_like_its_classes(fashion):
-    """A trouser is narrow, so its image is darker than a pullover's; boots reach the left edge."""
+    """A trouser is narrower than a pullover, and a sandal is straps: the darkest of all."""
     brightness = [fashion.inputs[fashion.labels == k].mean() for k in range(10)]
     trouser, pullover, sandal = (
         fashion.class_names.index(name) for name in ("trouser", "pullover", "sandal")

@@ -18,5 +18,6 @@ def negative_entropy(logits: Tensor) -> Tensor:
 
 def prior_penalty(logits: Tensor) -> Tensor:
     """KL(uniform ‖ mean prediction of the batch): against giving every example one class."""
-    mean = logits.softmax(1).mean(0)
-    return -math.log(len(mean)) - mean.log().mean()
+    rows, classes = logits.shape
+    log_mean = logits.log_softmax(1).logsumexp(0) - math.log(rows)
+    return -math.log(classes) - log_mean.mean()

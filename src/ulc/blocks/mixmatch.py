@@ -44,8 +44,7 @@ def guess(learners: Sequence[Learner], views: Sequence[Tensor]) -> Tensor:
 
 def sharpen(probability: Tensor, temperature: float) -> Tensor:
     """p^(1/T) / Σ_k p^(1/T), row by row."""
-    powered = probability ** (1 / temperature)
-    return powered / powered.sum(1, keepdim=True)
+    return (probability.log() / temperature).softmax(1)
 
 
 def mixmatch_loss(

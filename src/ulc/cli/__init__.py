@@ -37,6 +37,9 @@ NoiseText = Annotated[
 ImbalanceText = Annotated[
     str | None, typer.Option("--imbalance", help="none, half:10 or long_tail:100.")
 ]
+Network = Annotated[
+    str, typer.Option(help="auto, preact_resnet18, small_cnn, mlp or your module:Class.")
+]
 
 
 @app.command()
@@ -47,9 +50,7 @@ def train(
     ] = "ulc",
     noise: NoiseText = None,
     imbalance: ImbalanceText = None,
-    network: Annotated[
-        str, typer.Option(help="auto, preact_resnet18, small_cnn, mlp or your module:Class.")
-    ] = "auto",
+    network: Network = "auto",
     epochs: Annotated[int | None, typer.Option(min=1, help="Default: the data set's own.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     setting: Annotated[
@@ -168,6 +169,50 @@ def print_results(done: list[tuple[str, "RunFolder"]], *, as_json: bool, quiet: 
     for title, folder in done:
         console.print(f"{title}: {folder.path}", soft_wrap=True, highlight=False)
     console.print("Each holds labels.csv (every label judged), records.jsonl and the model.")
+
+
+@app.command()
+def sweep(
+    data: Annotated[str, typer.Argument(help="As for `ulc train`.")] = "fashion",
+    algorithms: Annotated[
+        str, typer.Option(help="Names with commas; ablations: ulc-without-csm, -eum, -aul.")
+    ] = "ce,dividemix,ulc,ulc-without-csm,ulc-without-eum,ulc-without-aul",
+    seeds: Annotated[str, typer.Option(help="Whole numbers with commas.")] = "0,1,2",
+    noise: NoiseText = "symmetric:0.5",
+    imbalance: ImbalanceText = "half:10",
+    network: Network = "auto",
+    epochs: Annotated[int | None, typer.Option(min=1, help="Default: the data set's own.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at once.")] = 2,
+    out: Out = Path("runs"),
+    device: Device = "auto",
+    quiet: Quiet = False,
+) -> None:
+    """Run several algorithms over several seeds and print a table in Markdown."""
+    from ulc.cli import parse
+    from ulc.config import NetworkSpec, RunSpec
+    from ulc.experiments.sweep import run_sweep
+    from ulc.experiments.tables import markdown_table
+    from ulc.experiments.variants import variant
+
+    base = RunSpec(
+        data=parse.data(data),
+        imbalance=parse.imbalance(imbalance or "none"),
+        noise=parse.noise(noise or "none"),
+        network=NetworkSpec(name=network),
+    )
+    numbers = parse.whole_numbers(seeds, "--seeds")
+    specs = {
+        name: [
+            variant(base.model_copy(update={"seed": seed}), name, epochs=epochs) for seed in numbers
+        ]
+        for name in algorithms.split(",")
+    }
+    runs: dict[str, list[RunFolder]] = {name: [] for name in specs}
+    for name, folder in run_sweep(specs, out, jobs=jobs, device=device):
+        runs[name].append(folder)
+        if not quiet:
+            print(f"{name}: {folder.path}", file=sys.stderr)
+    print(markdown_table(runs))
 
 
 @app.command()

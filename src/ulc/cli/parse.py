@@ -63,3 +63,13 @@ def toml_value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+def whole_numbers(text: str, option: str) -> list[int]:
+    """`0,1,2`."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"{option} {text}: give whole numbers with commas, such as 0,1,2"
+        ) from None

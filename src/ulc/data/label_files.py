@@ -55,11 +55,11 @@ def read_pt(path: Path) -> dict[str, Any]:
     try:
         with torch.serialization.safe_globals([*arrays, np.dtype, *dtypes]):
             content = torch.load(path, weights_only=True)
-    except Exception as error:
-        # torch raises many kinds for a file it will not read; the user needs one sentence.
-        reason = str(error).splitlines()[0]
+    except Exception:
+        # torch raises many kinds for a file it will not read, and advises to read it unsafely.
         raise InputError(
-            f"{path}: not a file of plain label arrays ({reason}); use the official one"
+            f"{path}: damaged, or more than plain label arrays, which could run code; "
+            "use the official file"
         ) from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a dictionary of label arrays; use the official file")

@@ -18,7 +18,8 @@ class SmallCNN(nn.Module):
             nn.Conv2d(width, 2 * width, 3, 2, 1, bias=False),
             nn.BatchNorm2d(2 * width),
             nn.ReLU(),
-            nn.AdaptiveAvgPool2d(GRID),
+            # 28 pixels come out as the grid itself; pooling them would only cost time.
+            nn.Identity() if shape[1:] == (4 * GRID, 4 * GRID) else nn.AdaptiveAvgPool2d(GRID),
             nn.Flatten(),
         )
         self.last_stage = nn.Sequential(

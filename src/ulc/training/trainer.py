@@ -70,9 +70,7 @@ class Training:
         self.algorithm.watch = None
         broken = [name for name, value in learned.items() if not np.isfinite(value)]
         if broken:
-            raise InputError(
-                f"epoch {epoch}: {broken[0]} is {learned[broken[0]]}: {DIVERGED}"
-            )
+            raise InputError(f"epoch {epoch}: {broken[0]} is {learned[broken[0]]}: {DIVERGED}")
         trained = time.perf_counter()
         judgement = self.algorithm.judge()
         if not np.isfinite(judgement.prediction).all():

@@ -1,0 +1,55 @@
+"""From run folders to a table: mean ± standard deviation over n seeds."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ulc.run_folder import RunFolder
+
+# Heading, and the way to the number in a run's summary.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "accuracy": ("training", "last", "accuracy"),
+    "small": ("training", "last", "small_accuracy"),
+    "large": ("training", "last", "large_accuracy"),
+    "best*": ("training", "best_on_test"),
+    "balanced prior": ("balanced", "last", "accuracy"),
+    "small ": ("balanced", "last", "small_accuracy"),
+    "large ": ("balanced", "last", "large_accuracy"),
+    "best* ": ("balanced", "best_on_test"),
+    "AUC": ("labels", "auc"),
+    "AUC small": ("labels", "small", "auc"),
+    "precision": ("labels", "precision"),
+    "recall": ("labels", "recall"),
+    "correct trusted": ("labels", "trusted_correct"),
+    "small  ": ("labels", "small", "trusted_correct"),
+}
+
+
+def markdown_table(runs: Mapping[str, Sequence[RunFolder]]) -> str:
+    """A row a variant; all numbers in %, of the last epochs unless starred."""
+    lines = [
+        "| | n | " + " | ".join(name.strip() for name in COLUMNS) + " |",
+        "|---" * (len(COLUMNS) + 2) + "|",
+    ]
+    for name, folders in runs.items():
+        summaries = [folder.read_json("summary.json") for folder in folders]
+        cells = [cell([at(summary, way) for summary in summaries]) for way in COLUMNS.values()]
+        lines.append(f"| {name} | {len(folders)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def at(content: Any, way: Sequence[str]) -> float | None:
+    """The number at the end of the way, or None."""
+    for key in way:
+        content = (content or {}).get(key)
+    return content
+
+
+def cell(values: Sequence[float | None]) -> str:
+    """Mean ± standard deviation in %, or a dash."""
+    known = [100 * value for value in values if value is not None]
+    if not known:
+        return "–"
+    deviation = f" ± {np.std(known, ddof=1):.1f}" if len(known) > 1 else ""
+    return f"{np.mean(known):.1f}{deviation}"

@@ -1,0 +1,64 @@
+"""Losses and schedules, by hand."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from ulc.blocks.losses import negative_entropy, prior_penalty, soft_cross_entropy
+from ulc.blocks.schedules import linear_rampup
+
+
+def test_soft_cross_entropy_by_hand():
+    """−(.8·log .5 + .2·log .5) = .6931 and −(.8·log .9 + .2·log .1) = .5448; mean .6190."""
+    log_probability = torch.tensor([[0.5, 0.5], [0.9, 0.1]]).log()
+    target = torch.tensor([[0.8, 0.2], [0.8, 0.2]])
+    assert float(soft_cross_entropy(log_probability, target)) == pytest.approx(0.6190, abs=1e-4)
+
+
+def test_soft_cross_entropy_of_hard_labels_is_cross_entropy():
+    torch.manual_seed(0)
+    logits, given = torch.randn(5, 4), torch.tensor([0, 3, 1, 1, 2])
+    found = soft_cross_entropy(logits.log_softmax(1), F.one_hot(given, 4))
+    torch.testing.assert_close(found, F.cross_entropy(logits, given))
+
+
+def test_negative_entropy_by_hand():
+    """Uniform over two: −log 2 = −.6931; (.9, .1): .9·log .9 + .1·log .1 = −.3251; mean."""
+    logits = torch.tensor([[3.0, 3.0], [math.log(9), 0.0]])
+    assert float(negative_entropy(logits)) == pytest.approx((-0.6931 - 0.3251) / 2, abs=1e-4)
+
+
+def test_prior_penalty_by_hand():
+    """Mean prediction of (.9, .1) and (.7, .3) is (.8, .2): ½·log(.5/.8) + ½·log(.5/.2)."""
+    logits = torch.tensor([[0.9, 0.1], [0.7, 0.3]]).log()
+    expected = 0.5 * math.log(0.5 / 0.8) + 0.5 * math.log(0.5 / 0.2)
+    assert float(prior_penalty(logits)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_prior_penalty_is_nought_for_an_even_mean_and_positive_else():
+    """Two sure but opposite predictions are even in the mean."""
+    assert float(prior_penalty(torch.tensor([[9.0, 0.0], [0.0, 9.0]]))) == pytest.approx(
+        0, abs=1e-6
+    )
+    torch.manual_seed(0)
+    assert float(prior_penalty(3 * torch.randn(3, 4))) > 0
+
+
+def test_prior_penalty_and_its_gradient_are_finite_for_a_class_nobody_expects():
+    """A class 200 below in every row has probability e^−200, which single precision does not
+    hold; its logarithm is −200 all the same: −log 2 + (0 + 200) / 2."""
+    logits = torch.tensor([[200.0, 0.0], [200.0, 0.0]], requires_grad=True)
+    penalty = prior_penalty(logits)
+    penalty.backward()
+    assert float(penalty.detach()) == pytest.approx(100 - math.log(2), abs=1e-4)
+    assert logits.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("since", "length", "expected"),
+    [(0, 16, 0), (4, 16, 0.25), (0.5, 2, 0.25), (16, 16, 1), (40, 16, 1), (-3, 16, 0), (0, 0, 1)],
+)
+def test_linear_rampup(since, length, expected):
+    assert linear_rampup(since, length) == expected

@@ -1,0 +1,115 @@
+"""Laws of views: each example has a draw of its own, and no stored value changes."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from ulc.data.augment import jitter, random_crop, random_flip, weak_augmentation
+
+SHAPES = [(1, 8, 8), (3, 16, 8), (5,)]
+every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+def numbered(count, channels, height, width):
+    """Images in which no pixel is like another, none of them black."""
+    size = count * channels * height * width
+    return torch.arange(1, size + 1).view(count, channels, height, width)
+
+
+def windows(image, padding):
+    """Every window of the image's size in the image with a black border, by its place."""
+    height, width = image.shape[-2:]
+    padded = F.pad(image, (padding,) * 4)
+    span = range(2 * padding + 1)
+    return {
+        (top, left): padded[:, top : top + height, left : left + width]
+        for top in span
+        for left in span
+    }
+
+
+def test_every_crop_is_a_window_of_its_own_padded_image():
+    images = numbered(30, 2, 5, 4)
+    for image, crop in zip(images, random_crop(images, padding=2), strict=True):
+        assert sum(torch.equal(crop, window) for window in windows(image, 2).values()) == 1
+
+
+def test_every_place_is_cut_and_rows_and_columns_are_drawn_apart():
+    """Nine places in 400 draws: missing one has probability 9·(8/9)⁴⁰⁰ < 10⁻¹⁹."""
+    image = numbered(1, 1, 4, 4)
+    crops = random_crop(image.repeat(400, 1, 1, 1), padding=1)
+    places = windows(image[0], 1)
+    counts = [sum(torch.equal(crop, window) for crop in crops) for window in places.values()]
+    assert min(counts) > 0
+    assert sum(counts) == 400
+
+
+def test_each_image_is_itself_or_its_mirror_and_half_are():
+    """400 coins: 200 mirrored, σ = 10."""
+    images = numbered(400, 2, 3, 4)
+    flipped = [
+        torch.equal(seen, image.flip(2))
+        for image, seen in zip(images, random_flip(images), strict=True)
+        if torch.equal(seen, image) or torch.equal(seen, image.flip(2))
+    ]
+    assert len(flipped) == 400
+    assert abs(sum(flipped) - 200) < 40
+
+
+@pytest.mark.parametrize(("size", "reach"), [(5, 1), (8, 1), (28, 3), (32, 4)])
+def test_a_crop_moves_by_an_eighth_of_the_width(size, reach):
+    """A bright row lands up to `reach` rows away, and in 600 draws as far as that."""
+    images = torch.zeros(600, 1, size, size, dtype=torch.uint8)
+    middle = size // 2
+    images[:, :, middle] = 1
+    rows = weak_augmentation((1, size, size))(images)[:, 0, :, middle].argmax(1) - middle
+    assert rows.abs().max() == reach
+
+
+def test_jitter_has_the_strength_it_is_told():
+    """10000 draws of standard deviation 0.1: mean 0 ± 4·0.001, deviation 0.1 ± 4·0.0007."""
+    noise = jitter(torch.full((100, 100), 3.0), strength=0.1) - 3
+    assert abs(noise.mean()) < 0.004
+    assert abs(noise.std() - 0.1) < 0.003
+
+
+def stored(shape, count=20):
+    if len(shape) == 1:
+        return torch.randn(1, *shape).repeat(count, 1)
+    return torch.randint(1, 256, (1, *shape), dtype=torch.uint8).repeat(count, 1, 1, 1)
+
+
+@every_shape
+def test_a_view_has_the_shape_and_type_of_what_is_stored(shape):
+    seen = weak_augmentation(shape)(stored(shape))
+    assert seen.shape == (20, *shape)
+    assert seen.dtype == stored(shape).dtype
+
+
+@every_shape
+def test_equal_examples_of_a_batch_are_seen_differently(shape):
+    assert len(weak_augmentation(shape)(stored(shape)).unique(dim=0)) > 2
+
+
+@every_shape
+def test_the_same_seed_gives_the_same_view_and_the_next_draw_another(shape):
+    batch, augment = stored(shape), weak_augmentation(shape)
+    torch.manual_seed(7)
+    first, second = augment(batch), augment(batch)
+    torch.manual_seed(7)
+    assert torch.equal(augment(batch), first)
+    assert not torch.equal(first, second)
+
+
+@every_shape
+def test_what_is_stored_is_never_changed(shape):
+    batch = stored(shape)
+    before = batch.clone()
+    seen = weak_augmentation(shape)(batch)
+    seen.zero_()
+    assert torch.equal(batch, before)

@@ -1,0 +1,145 @@
+"""Heads and dropout on a backbone."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from ulc.errors import InputError
+from ulc.networks.classifier import Classifier, HeadSpec, initial_class_log_variance
+from ulc.networks.mlp import MLP
+from ulc.networks.preact_resnet import PreActResNet18
+from ulc.networks.small import SmallCNN
+
+BACKBONES = {
+    "mlp": (lambda: MLP((6,), width=8), 8, (6,)),
+    "small_cnn": (lambda: SmallCNN((1, 8, 8), width=1), 8, (1, 8, 8)),
+    "preact_resnet18": (lambda: PreActResNet18((1, 8, 8), width=1), 8, (1, 8, 8)),
+}
+every_backbone = pytest.mark.parametrize("name", BACKBONES)
+every_place = pytest.mark.parametrize("place", ["feature", "last_stage"])
+
+
+def new_classifier(name="mlp", classes=3, **heads):
+    torch.manual_seed(0)
+    make, features, _ = BACKBONES[name]
+    return Classifier(make(), features, classes, HeadSpec(**heads))
+
+
+def batch(name="mlp"):
+    return torch.randn(5, *BACKBONES[name][2], generator=torch.Generator().manual_seed(1))
+
+
+@every_backbone
+@every_place
+@pytest.mark.parametrize("training", [True, False])
+def test_forward_is_top_of_trunk(name, place, training):
+    network = new_classifier(name, dropout=0.5, dropout_place=place, logit_noise=True)
+    network.train(training)
+    inputs = batch(name)
+    torch.manual_seed(2)
+    whole = network(inputs)
+    torch.manual_seed(2)
+    parts = network.top(network.trunk(inputs))
+    for one, other in zip(whole, parts, strict=True):
+        assert torch.equal(one, other)
+
+
+@every_backbone
+@every_place
+def test_all_that_is_random_lies_in_the_top(name, place):
+    """In evaluation with dropout on, the trunk is always the same and the top is not."""
+    network = new_classifier(name, dropout=0.5, dropout_place=place).eval()
+    network.dropout.train()
+    inputs = batch(name)
+    reached = network.trunk(inputs)
+    assert torch.equal(network.trunk(inputs), reached)
+    assert not torch.equal(network.top(reached).logits, network.top(reached).logits)
+
+
+@every_backbone
+def test_the_place_says_whether_the_last_stage_sees_dropout(name):
+    for place, same in (("feature", True), ("last_stage", False)):
+        network = new_classifier(name, dropout=0.5, dropout_place=place).eval()
+        network.dropout.train()
+        reached = network.trunk(batch(name))
+        first, second = network.top(reached).features, network.top(reached).features
+        assert torch.equal(first, second) == same
+
+
+@every_backbone
+def test_without_dropout_the_place_does_not_matter(name):
+    feature = new_classifier(name, dropout_place="feature").eval()
+    last = new_classifier(name, dropout_place="last_stage").eval()
+    assert torch.equal(feature(batch(name)).logits, last(batch(name)).logits)
+
+
+@every_backbone
+def test_in_evaluation_dropout_does_nothing_at_either_place(name):
+    plain = new_classifier(name).eval()(batch(name)).logits
+    for place in ("feature", "last_stage"):
+        dropped = new_classifier(name, dropout=0.5, dropout_place=place).eval()
+        assert torch.allclose(dropped(batch(name)).logits, plain, atol=1e-6)
+
+
+def test_dropout_before_a_last_stage_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match=r"Linear has no `last_stage`.*dropout_place = 'feature'"):
+        Classifier(nn.Linear(3, 4), 4, 2, HeadSpec(dropout=0.1, dropout_place="last_stage"))
+
+
+def test_a_backbone_without_stages_will_do_with_dropout_on_the_feature():
+    network = Classifier(nn.Linear(3, 4), 4, 2, HeadSpec(dropout=0.1))
+    assert network(torch.zeros(5, 3)).logits.shape == (5, 2)
+
+
+def test_logits_are_the_head_of_the_features():
+    network = new_classifier().eval()
+    output = network(batch())
+    assert torch.allclose(output.logits, network.head(output.features))
+    assert torch.equal(output.features, network.backbone(batch()))
+    assert output.log_variance is None
+    assert output.class_log_variance is None
+
+
+def test_logit_noise_starts_small_and_alike_for_every_example():
+    output = new_classifier(classes=4, logit_noise=True)(batch())
+    assert torch.equal(output.log_variance, torch.full((5, 4), -4.0))
+    assert torch.equal(output.class_log_variance, torch.full((4, 4), -7.0))
+
+
+def test_the_logarithm_of_the_variance_stays_in_bounds():
+    network = new_classifier(logit_noise=True).eval()
+    for bias, bound in ((-99.0, -10.0), (99.0, 4.0)):
+        nn.init.constant_(network.noise_head.bias, bias)
+        assert torch.equal(network(batch()).log_variance, torch.full((5, 3), bound))
+
+
+@pytest.mark.parametrize("classes", [2, 10, 20])
+def test_the_class_noise_starts_at_minus_seven_to_twenty_classes(classes):
+    assert initial_class_log_variance(classes) == -7
+
+
+def test_the_class_noise_starts_near_minus_nine_at_a_hundred_classes():
+    assert initial_class_log_variance(100) == pytest.approx(-7 - 1.25 * math.log(5))
+    assert initial_class_log_variance(100) == pytest.approx(-9, abs=0.1)
+
+
+def test_only_noise_variances_are_not_decayed():
+    network = new_classifier(logit_noise=True)
+    names = {id(value): name for name, value in network.named_parameters()}
+    decayed, free = (
+        (group["weight_decay"], [names[id(each)] for each in group["params"]])
+        for group in network.parameter_groups(5e-4)
+    )
+    assert decayed[0] == 5e-4
+    assert free[0] == 0
+    assert sorted(free[1]) == ["class_log_variance", "noise_head.bias"]
+    assert sorted(decayed[1] + free[1]) == sorted(names.values())
+
+
+def test_without_logit_noise_everything_is_decayed():
+    network = new_classifier()
+    (group,) = network.parameter_groups(0.1)
+    assert group["weight_decay"] == 0.1
+    assert len(group["params"]) == len(list(network.parameters()))

@@ -1,0 +1,149 @@
+"""The command: what it prints, and that it is quick to answer."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ulc.cli import main
+from ulc.data.label_files import read_labels
+
+
+@pytest.fixture
+def ulc(monkeypatch, capsys):
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["ulc", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0, capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def toy(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.tile(np.arange(3), 30)
+    arrays = {"X": rng.normal(size=(90, 4)) + 3 * np.eye(3, 4)[labels], "y": labels}
+    np.savez(tmp_path / "toy.npz", **arrays, X_test=arrays["X"], y_test=labels)
+    return tmp_path / "toy.npz"
+
+
+SHORT = ("--set", "batch_size=16", "--set", "warmup_batch_size=16")
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys; sys.argv = ['ulc', '--help']\n"
+        "from ulc.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'numpy', 'sklearn', 'pydantic'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for name in ("train", "resume", "show", "algorithms", "datasets", "noise", "sweep"):
+        assert name in done.stdout
+
+
+def test_train_shows_a_table_and_where_everything_is(ulc, toy, tmp_path):
+    code, printed = ulc(
+        "train", toy, "--noise", "symmetric:0.3", "--epochs", 5, "--out", tmp_path / "runs", *SHORT
+    )
+    assert code == 0
+    assert "balanced prior" in printed.out
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name in printed.out.replace("\n", "")
+
+
+def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
+    code, printed = ulc(
+        "train", toy, "--noise", "symmetric:0.3", "--epochs", 4, "--out", tmp_path / "runs",
+        "--compare", "--json", *SHORT,
+    )  # fmt: skip
+    assert code == 0
+    rows = json.loads(printed.out)
+    assert [row["title"] for row in rows] == ["cross entropy", "ULC", "ceiling: true labels"]
+    assert [row["spec"]["noise"]["kind"] for row in rows] == ["symmetric", "symmetric", "none"]
+    assert all(row["done"] and row["spec"]["seed"] == 0 for row in rows)
+    assert "labels" in rows[1]["summary"]
+
+
+def test_quiet_prints_nothing(ulc, toy, tmp_path):
+    code, printed = ulc(
+        "train", toy, "-a", "ce", "--epochs", 1, "--out", tmp_path / "runs", "--quiet"
+    )
+    assert (code, printed.out, printed.err) == (0, "", "")
+
+
+def test_show_and_resume_a_finished_run(ulc, toy, tmp_path):
+    ulc(
+        "train",
+        toy,
+        "--noise",
+        "symmetric:0.3",
+        "--epochs",
+        5,
+        "--out",
+        tmp_path / "r",
+        "-q",
+        *SHORT,
+    )
+    (folder,) = (tmp_path / "r").iterdir()
+    code, printed = ulc("show", folder, "--labels", 3)
+    assert code == 0
+    assert "Most suspicious labels" in printed.out
+    code, printed = ulc("resume", folder, "--json")
+    assert code == 0
+    assert json.loads(printed.out)[0]["done"]
+
+
+def test_fresh_trains_anew(ulc, toy, tmp_path):
+    arguments = ("train", toy, "-a", "ce", "--epochs", 1, "--out", tmp_path / "r", "--quiet")
+    ulc(*arguments)
+    (folder,) = (tmp_path / "r").iterdir()
+    before = (folder / "done").stat().st_mtime_ns
+    ulc(*arguments, "--fresh")
+    assert (folder / "done").stat().st_mtime_ns > before
+
+
+def test_algorithms_and_datasets_are_listed(ulc):
+    code, printed = ulc("algorithms", "--json")
+    assert code == 0
+    assert {"ce", "dividemix", "ulc"} <= set(json.loads(printed.out))
+    code, printed = ulc("algorithms", "ulc", "--json")
+    assert "0.1" in json.loads(printed.out)["doubt_weight"]
+    code, printed = ulc("datasets", "--json")
+    assert {"fashion", "cifar10", "cifar100", "npz"} <= set(json.loads(printed.out))
+
+
+@pytest.mark.parametrize("name", ["labels.json", "labels.pt", "labels.npz"])
+def test_noise_files_are_written_and_can_be_trained_on(ulc, toy, tmp_path, name):
+    target = tmp_path / name
+    code, printed = ulc("noise", target, "--data", toy, "--noise", "pair_flip:0.2", "--json")
+    assert code == 0
+    assert json.loads(printed.out)["wrong_share"] == pytest.approx(0.2)
+    labels = read_labels(target, None if name.endswith("json") else "noisy_label")
+    assert len(labels) == 90
+    key = "" if name.endswith("json") else "#noisy_label"
+    code, _ = ulc(
+        "train", toy, "-a", "ce", "--epochs", 1, "--out", tmp_path / "r", "-q",
+        "--noise", f"file:{target}{key}",
+    )  # fmt: skip
+    assert code == 0
+
+
+def test_sweep_prints_a_row_for_each_variant(ulc, toy, tmp_path):
+    code, printed = ulc(
+        "sweep", toy, "--algorithms", "ce,ulc-without-csm", "--seeds", "0,1", "--epochs", 4,
+        "--out", tmp_path / "r", "--jobs", 1, "--quiet",
+    )  # fmt: skip
+    assert code == 0
+    lines = printed.out.strip().splitlines()
+    assert len(lines) == 4
+    assert lines[2].startswith("| ce | 2 |")
+    assert lines[3].startswith("| ulc-without-csm | 2 |")
+    assert len({line.count("|") for line in lines}) == 1
