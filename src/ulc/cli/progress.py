@@ -31,21 +31,23 @@ class ProgressBar(Watcher):
         self.looked = 0.0
 
     def __enter__(self) -> "ProgressBar":
-        self.progress.start()
-        return self
+        return self  # the bar starts with the first step, after all input has been read
 
     def __exit__(self, *_: object) -> None:
-        self.progress.stop()
+        if self.progress.live.is_started:
+            self.progress.stop()
 
     def on_step(self, epoch: int, seen: Averages) -> None:
         """Show the running means now and then."""
         now = time.monotonic()
         if now - self.looked >= REFRESH:
             self.looked = now
+            self.progress.start()
             self.progress.update(self.task, completed=epoch, values=shown(seen.record()))
 
     def on_epoch(self, record: dict[str, Any]) -> None:
         """Move on."""
+        self.progress.start()
         values = shown(record["train"])
         if "test" in record:
             values += f"  test {100 * record['test']['training']['accuracy']:.1f} %"

@@ -9,6 +9,7 @@ from typing import Any
 
 from ulc.algorithms import find_algorithm
 from ulc.config import RunSpec
+from ulc.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,10 @@ def with_preset(
 
 def find_preset(spec: RunSpec) -> Preset:
     """The settings for the spec's source, algorithm and (nearest) noise rate."""
-    section = read_presets()[spec.data.source]
+    presets = read_presets()
+    if spec.data.source not in presets:
+        raise InputError(f"unknown data source '{spec.data.source}'; known: {', '.join(presets)}")
+    section = presets[spec.data.source]
     options = dict(section.get(spec.algorithm, {}))
     rows = [row for row in section.get("noise", ()) if spec.noise.kind in row["kinds"]]
     if rows:
