@@ -13,6 +13,7 @@ from ulc.algorithms.dividemix import DivideMix
 from ulc.blocks.losses import negative_entropy
 from ulc.blocks.mixmatch import MixedLoss
 from ulc.blocks.per_sample import example_losses
+from ulc.blocks.uncertainty import plain_log_probability
 from ulc.testing import Case, toy_data
 
 K = 3
@@ -69,14 +70,19 @@ def test_what_is_mixed(monkeypatch):
     """
     algorithm = build(temperature=0.5)
     learner, peer = algorithm.pair
-    asked, mixed = [], []
+    asked, mixed, through = [], [], []
 
     def guess(learners, views):
         asked.append([(each, each.network.training) for each in learners])
         return torch.tensor([[0.2, 0.2, 0.6]]).expand(len(views[0]), K)
 
     monkeypatch.setattr(module, "guess", guess)
-    monkeypatch.setattr(module, "mixmatch_loss", lambda *parts, **rest: mixed.append(parts))
+
+    def mixmatch_loss(*parts, **rest):
+        mixed.append(parts)
+        through.append(rest)
+
+    monkeypatch.setattr(module, "mixmatch_loss", mixmatch_loss)
     clean = torch.zeros(61)
     clean[5], clean[9] = 0.6, 0.2
     known = SimpleNamespace(
@@ -93,6 +99,7 @@ def test_what_is_mixed(monkeypatch):
     torch.testing.assert_close(with_labels.target, refined / refined.sum(1, keepdim=True))
     guessed = torch.tensor([[0.04, 0.04, 0.36]]).expand(3, K) / 0.44
     torch.testing.assert_close(without.target, guessed)
+    assert through == [{"alpha": 4.0, "log_probability": plain_log_probability}]
 
 
 def test_only_the_learners_running_statistics_move():

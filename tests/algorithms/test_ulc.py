@@ -274,18 +274,23 @@ class TestLearning:
         """Trusted labels: sharpened y, from the epoch's ŷ or from this batch's guess. Doubtful
         ones: the sharpened guess of both networks, the learner in training mode, its peer not.
         """
-        algorithm = build(refinement=refinement, temperature=0.5)
+        algorithm = build(refinement=refinement, temperature=0.5, mixup_alpha=3.0)
         learner, peer = algorithm.pair
-        algorithm.prediction[:] = torch.tensor([0.5, 0.3, 0.2])
-        algorithm.trust[:] = 0.6
-        asked, mixed = [], []
+        algorithm.prediction[0] = torch.tensor([0.5, 0.3, 0.2])
+        algorithm.trust[0] = 0.6
+        asked, mixed, through = [], [], []
 
         def guess(learners, views):
             asked.append([(each, each.network.training) for each in learners])
             return torch.tensor([[0.2, 0.2, 0.6]]).expand(len(views[0]), K)
 
         monkeypatch.setattr(module, "guess", guess)
-        monkeypatch.setattr(module, "mixmatch_loss", lambda *parts, **rest: mixed.append(parts))
+
+        def mixmatch_loss(*parts, **rest):
+            mixed.append(parts)
+            through.append(rest)
+
+        monkeypatch.setattr(module, "mixmatch_loss", mixmatch_loss)
         known = SimpleNamespace(
             index=torch.tensor([5, 9]), given=torch.tensor([2, 0]), views=(torch.zeros(2, 6),) * 2
         )
@@ -305,6 +310,7 @@ class TestLearning:
         torch.testing.assert_close(without.target, guessed)
         assert with_labels.views is known.views
         assert without.views is unknown.views
+        assert through == [{"alpha": 3.0, "log_probability": algorithm.log_probability}]
 
     def test_each_network_learns_from_its_own_trust(self, monkeypatch):
         """The first network trusts the first half, the second the other."""

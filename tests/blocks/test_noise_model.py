@@ -120,6 +120,13 @@ def test_a_class_that_hardly_splits_falls_back():
     assert belief.fell_back.tolist() == [False, True]
 
 
+def test_a_class_whose_two_means_are_next_to_equal_falls_back():
+    """A narrow heap with one loss far to either side: both halves have their mean in the heap."""
+    heap = [quantiles(400, 1.0, 0.004), torch.tensor([0.0, 2.0])]
+    belief = judge(torch.cat([bimodal(80, 20), *heap]), labels(100, 402))
+    assert belief.fell_back.tolist() == [False, True]
+
+
 def test_a_class_without_examples_is_recorded_as_unfit():
     belief = judge(bimodal(30, 10), labels(40), classes=3)
     assert belief.fell_back.tolist() == [False, True, True]
