@@ -66,7 +66,7 @@ def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
     )  # fmt: skip
     assert code == 0
     rows = json.loads(printed.out)
-    assert [row["title"] for row in rows] == ["cross entropy", "ULC", "ceiling: true labels"]
+    assert [row["title"] for row in rows] == ["cross entropy", "ULC", "ceiling"]
     assert [row["spec"]["noise"]["kind"] for row in rows] == ["symmetric", "symmetric", "none"]
     assert all(row["done"] and row["spec"]["seed"] == 0 for row in rows)
     assert "labels" in rows[1]["summary"]

@@ -125,7 +125,7 @@ def with_comparison(spec: "RunSpec", epochs: int | None) -> list[tuple[str, "Run
     return [
         ("cross entropy", plain),
         (spec.algorithm.upper() if spec.algorithm == "ulc" else spec.algorithm, spec),
-        ("ceiling: true labels", ceiling),
+        ("ceiling", ceiling),
     ]
 
 
@@ -163,8 +163,9 @@ def print_results(done: list[tuple[str, "RunFolder"]], *, as_json: bool, quiet: 
     console.print(tables.result_table(done))
     epochs = done[0][1].read_json("summary.json")["last_epochs"]
     console.print(
-        f"Mean of the last {epochs} epoch{'s' * (epochs > 1)}. Groups by true label; the balanced "
+        f"Mean of the last {epochs} epoch{'s' * (epochs > 1)}; groups by true label. The balanced "
         "prior divides by the class frequencies that the method itself estimates."
+        + (" The ceiling is cross entropy on the true labels." if len(done) == 3 else "")
     )
     for title, folder in done:
         console.print(f"{title}: {folder.path}", soft_wrap=True, highlight=False)

@@ -4,13 +4,13 @@ import time
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ulc.blocks.averages import Averages
 from ulc.training.trainer import Watcher
 
 REFRESH = 0.5  # seconds between looks at the running means: reading them makes a GPU wait
-SHOWN = ("loss", "trusted_loss", "doubtful_loss", "trusted")
+SHOWN = {"loss": "loss", "trusted_loss": "loss", "doubtful_loss": "+", "trusted": "trusted"}
 
 
 class ProgressBar(Watcher):
@@ -18,13 +18,11 @@ class ProgressBar(Watcher):
 
     def __init__(self, console: Console, title: str, epochs: int) -> None:
         self.progress = Progress(
-            TextColumn("{task.description:<24}"),
-            BarColumn(bar_width=24),
-            TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=10),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
             TextColumn("{task.fields[values]}", style="cyan"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            TimeRemainingColumn(compact=True),
             console=console,
         )
         self.task = self.progress.add_task(title, total=epochs, values="")
@@ -50,15 +48,15 @@ class ProgressBar(Watcher):
         self.progress.start()
         values = shown(record["train"])
         if "test" in record:
-            values += f"  test {100 * record['test']['training']['accuracy']:.1f} %"
+            values += f" test {100 * record['test']['training']['accuracy']:.1f} %"
         self.progress.update(self.task, completed=record["epoch"] + 1, values=values)
 
 
 def shown(values: dict[str, float]) -> str:
     """The few values that fit on a line."""
     parts = []
-    for name in SHOWN:
+    for name, title in SHOWN.items():
         if name in values:
             text = f"{100 * values[name]:.0f} %" if name == "trusted" else f"{values[name]:.3f}"
-            parts.append(f"{name.replace('_', ' ')} {text}")
-    return "  ".join(parts)
+            parts.append(f"{title} {text}")
+    return " ".join(parts)

@@ -6,29 +6,34 @@ from typing import Any
 
 from rich.table import Table
 
+from ulc.experiments.tables import at
 from ulc.labels_table import label_rows
 from ulc.run_folder import RunFolder
 
+# Title, and the way to the number in a run's summary.
+ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("training prior: all", ("training", "last", "accuracy")),
+    ("  small classes", ("training", "last", "small_accuracy")),
+    ("  large classes", ("training", "last", "large_accuracy")),
+    ("balanced prior: all", ("balanced", "last", "accuracy")),
+    ("  small classes", ("balanced", "last", "small_accuracy")),
+    ("  large classes", ("balanced", "last", "large_accuracy")),
+    ("wrong labels: AUC", ("labels", "auc")),
+    ("  precision", ("labels", "precision")),
+    ("  recall", ("labels", "recall")),
+)
 
-def result_table(rows: Sequence[tuple[str, RunFolder]]) -> Table:
+
+def result_table(runs: Sequence[tuple[str, RunFolder]]) -> Table:
     """Accuracy under both priors and the search for wrong labels, mean of the last epochs."""
-    table = Table(title="Test accuracy in %, and the search for wrong labels", title_justify="left")
-    table.add_column("")
-    for prior in ("training prior", "balanced prior"):
-        table.add_column(f"{prior}\nall", justify="right")
-        table.add_column("\nsmall", justify="right")
-        table.add_column("\nlarge", justify="right")
-    for name in ("wrong labels\nAUC", "\nprecision", "\nrecall"):
-        table.add_column(name, justify="right")
-    for title, folder in rows:
-        summary = folder.read_json("summary.json")
-        cells = []
-        for prior in ("training", "balanced"):
-            last = summary.get(prior, {}).get("last", {})
-            cells += [percent(last.get(f"{kind}accuracy")) for kind in ("", "small_", "large_")]
-        labels = summary.get("labels", {})
-        cells += [percent(labels.get(name)) for name in ("auc", "precision", "recall")]
-        table.add_row(title, *cells)
+    table = Table("%", title="Test accuracy, and the search for wrong labels", title_justify="left")
+    summaries = []
+    for title, folder in runs:
+        table.add_column(title, justify="right")
+        summaries.append(folder.read_json("summary.json"))
+    for place, (name, way) in enumerate(ROWS):
+        cells = [percent(at(summary, way)) for summary in summaries]
+        table.add_row(name, *cells, end_section=place in (2, 5))
     return table
 
 

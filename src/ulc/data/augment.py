@@ -9,11 +9,12 @@ from torch import Tensor
 Augment = Callable[[Tensor], Tensor]
 
 
-def weak_augmentation(shape: tuple[int, ...]) -> Augment:
+def weak_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Augment:
     """Crop and flip for images (C, H, W), jitter for vectors (D,)."""
     if len(shape) == 3:
         # CIFAR's 4 pixels of 32, in proportion.
-        return lambda images: random_flip(random_crop(images, padding=max(1, shape[-1] // 8)))
+        padding = max(1, shape[-1] // 8) if shift is None else shift
+        return lambda images: random_flip(random_crop(images, padding=padding))
     return lambda vectors: jitter(vectors, strength=0.1)
 
 

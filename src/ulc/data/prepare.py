@@ -85,7 +85,7 @@ def prepare(spec: RunSpec, device: torch.device) -> Prepared:
         num_classes=classes,
         seed=spec.seed,
         preprocessing=preprocessing,
-        augment=weak_augmentation(preprocessing.shape),
+        augment=weak_augmentation(preprocessing.shape, source.shift),
     )
     test = None
     if source.test_inputs is not None and source.test_labels is not None:

@@ -26,14 +26,15 @@ def score_judgement(
 def detection(clean: Floats, wrong: NDArray[np.bool_], threshold: float) -> dict[str, Any]:
     """Of wrong labels: AUC, average precision, and precision and recall of doubting below τ.
 
-    `trusted_correct` is the share of correct labels that is trusted.
+    `trusted_correct` is the share of correct labels that is trusted. Where no label is wrong
+    there is nothing to find, so only that share is defined.
     """
     doubted = clean < threshold
     both = bool(wrong.any()) and not bool(wrong.all())
     return {
         "auc": float(roc_auc_score(wrong, -clean)) if both else None,
         "average_precision": float(average_precision_score(wrong, -clean)) if both else None,
-        "precision": mean(wrong[doubted]),
+        "precision": mean(wrong[doubted]) if wrong.any() else None,
         "recall": mean(doubted[wrong]),
         "trusted_correct": mean(~doubted[~wrong]),
     }

@@ -128,6 +128,7 @@ def source(
         test_labels=test[1],
         mean=mean,
         std=std,
+        shift=4,
     )
 
 

@@ -28,4 +28,5 @@ def load() -> Source:
         class_names=CLASSES,
         test_inputs=arrays["X_test"][:, None],
         test_labels=arrays["y_test"].astype(np.int64),
+        shift=1,  # the garments are centred and fill the picture
     )

@@ -19,6 +19,7 @@ class Source:
     true: (N,) true labels where they are known, else None
     test_inputs, test_labels: a test set with true labels, where there is one
     mean, std: of each channel, scaled to [0, 1], where the literature fixes them
+    shift: by how many pixels a random crop may move an image; None: an eighth of its width
     """
 
     name: str
@@ -30,6 +31,7 @@ class Source:
     test_labels: Integers | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
+    shift: int | None = None
 
     def __post_init__(self) -> None:
         check_inputs(self.inputs, f"{self.name}: inputs")
