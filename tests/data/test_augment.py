@@ -113,3 +113,16 @@ def test_what_is_stored_is_never_changed(shape):
     seen = weak_augmentation(shape)(batch)
     seen.zero_()
     assert torch.equal(batch, before)
+
+
+@pytest.mark.parametrize(("shift", "reach"), [(0, 0), (1, 1), (None, 2)])
+def test_a_crop_moves_an_image_no_further_than_its_shift(shift, reach):
+    """One bright pixel in the middle of 16 stays within `reach` of its place or its mirror."""
+    images = torch.zeros(200, 1, 16, 16, dtype=torch.uint8)
+    images[:, 0, 8, 8] = 255
+    torch.manual_seed(0)
+    moved = weak_augmentation((1, 16, 16), shift)(images)
+    _, _, rows, columns = moved.nonzero(as_tuple=True)
+    assert len(rows) == 200
+    assert set(rows.tolist()) == set(range(8 - reach, 8 + reach + 1))
+    assert set(columns.tolist()) == set(range(7 - reach, 8 + reach + 1))

@@ -1,0 +1,63 @@
+"""Scores, worked by hand."""
+
+import numpy as np
+import pytest
+
+from ulc.evaluation.judging import by_group, detection, score_judgement
+from ulc.evaluation.predicting import calibration_error, score_predictions
+from ulc.judgement import Judgement
+
+
+def test_accuracy_in_all_by_class_and_by_group():
+    """Three of four right in class 0, one of two in class 1, which is small; class 2 is absent."""
+    labels = np.array([0, 0, 0, 0, 1, 1])
+    predicted = np.array([0, 0, 0, 1, 1, 0])
+    probability = np.eye(3)[predicted]
+    scores = score_predictions(probability, labels, np.array([False, True, False]))
+    assert scores["accuracy"] == pytest.approx(4 / 6)
+    assert scores["per_class_accuracy"] == [0.75, 0.5, None]
+    assert scores["balanced_accuracy"] == pytest.approx(0.625)
+    assert scores["small_accuracy"] == 0.5
+    assert scores["large_accuracy"] == 0.75
+
+
+def test_calibration_error_is_the_gap_of_confidence_and_accuracy():
+    """Two at 0.95, one right: a gap of |1.9 − 1| in one bin; two at 0.55, both right: |1.1 − 2|."""
+    confidence = np.array([0.95, 0.95, 0.55, 0.55])
+    right = np.array([True, False, True, True])
+    assert calibration_error(confidence, right) == pytest.approx((0.9 + 0.9) / 4)
+    assert calibration_error(np.ones(3), np.ones(3, bool)) == 0
+
+
+def test_detection_at_the_threshold_and_by_rank():
+    """Wrong labels score 0.1 and 0.6, right ones 0.4, 0.5 and 0.9; below 0.5 are 0.1 and 0.4.
+
+    Pairs (wrong, right) in the right order: 0.1 beats three, 0.6 beats only 0.9: 4 of 6.
+    """
+    clean = np.array([0.1, 0.6, 0.4, 0.5, 0.9])
+    wrong = np.array([True, True, False, False, False])
+    scores = detection(clean, wrong, 0.5)
+    assert scores["auc"] == pytest.approx(4 / 6)
+    assert scores["precision"] == 0.5
+    assert scores["recall"] == 0.5
+    assert scores["trusted_correct"] == pytest.approx(2 / 3)
+
+
+def test_where_nothing_is_wrong_there_is_nothing_to_find():
+    scores = detection(np.array([0.2, 0.9]), np.array([False, False]), 0.5)
+    assert scores["auc"] is None
+    assert scores["precision"] is None
+    assert scores["recall"] is None
+    assert scores["trusted_correct"] == 0.5
+
+
+def test_a_label_belongs_to_the_group_of_its_given_class():
+    given, true = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 0])
+    prediction = np.full((4, 2), 0.5)
+    nothing = np.full(4, np.nan)
+    judgement = Judgement(given, np.array([0.9, 0.1, 0.9, 0.8]), prediction, nothing, nothing)
+    scores = score_judgement(judgement, true, np.array([False, True]), 0.5)
+    assert scores["large"]["recall"] == 1
+    assert scores["small"]["recall"] == 0
+    groups = by_group(judgement, np.array([2.0, 1.0]), np.array([False, True]))
+    assert groups["small"] == {"epistemic": None, "aleatoric": None, "weight_norm": 1.0}
