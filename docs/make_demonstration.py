@@ -1,4 +1,4 @@
-"""Draw the README's picture from the run folders that `ulc train` left.
+"""Draw the README's picture from the run folders that `ulc train --seed 0` to `2` left.
 
 python docs/make_demonstration.py runs docs/demonstration.svg
 """
@@ -8,83 +8,80 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
-import torch
 
-from ulc.blocks.noise_model import GaussianNoiseModel
 from ulc.run_folder import RunFolder
 
 mpl.use("svg")
 mpl.rcParams.update(
-    {"svg.hashsalt": "ulc", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+    {
+        "svg.hashsalt": "ulc",
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
 )
 import matplotlib.pyplot as plt  # noqa: E402 (after the backend is chosen)
 
-BLUE, ORANGE, GREY = "#3b6fb6", "#d9822b", "#9aa0a6"
+RUNS = {  # title: (folder name before the seed, colour)
+    "cross entropy": ("fashion-half10-sym0.5-ce", "#9aa0a6"),
+    "ULC": ("fashion-half10-sym0.5-ulc", "#3b6fb6"),
+    "true labels (ceiling)": ("fashion-half10-clean-ce", "#d9822b"),
+}
 
 
 def main(runs: Path, target: Path) -> None:
-    """Seed 0's three runs, in one picture."""
-    folders = {name: found(runs, name) for name in ("ce", "ulc", "clean-ce")}
+    """Three seeds of three trainings in one picture."""
+    folders = {
+        title: [RunFolder.open(path) for path in sorted(runs.glob(f"{name}-s[012]-*"))]
+        for title, (name, _) in RUNS.items()
+    }
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    accuracies(left, folders)
-    losses_of_a_small_class(right, folders["ulc"])
+    bars(left, folders)
+    curves(right, folders)
     figure.savefig(target, metadata={"Date": None})
 
 
-def found(runs: Path, name: str) -> RunFolder:
-    """The run of seed 0 with that algorithm, on noisy labels unless it says clean."""
-    noise = "" if name.startswith("clean") else "sym0.5-"
-    (path,) = runs.glob(f"fashion-half10-{noise}{name}-s0-*")
-    return RunFolder.open(path)
-
-
-def accuracies(axes: plt.Axes, folders: dict[str, RunFolder]) -> None:
-    """Bars by class group, each run under the better of its two priors."""
-    titles = ("cross entropy", "ULC", "true labels (ceiling)")
-    for place, (title, folder) in enumerate(zip(titles, folders.values(), strict=True)):
-        summary = folder.read_json("summary.json")
-        last = max(
-            (summary[prior]["last"] for prior in ("training", "balanced")),
-            key=lambda each: each["accuracy"],
-        )
-        values = [100 * last[key] for key in ("small_accuracy", "large_accuracy", "accuracy")]
-        colour = (GREY, BLUE, ORANGE)[place]
-        bars = axes.bar(np.arange(3) + 0.27 * (place - 1), values, 0.25, label=title, color=colour)
-        axes.bar_label(bars, fmt="%.0f", fontsize=8)
-    axes.set(
-        xticks=range(3),
-        xticklabels=("small classes", "large classes", "all"),
-        ylim=(40, 105),
-        ylabel="test accuracy, %",
-    )
+def bars(axes: plt.Axes, folders: dict[str, list[RunFolder]]) -> None:
+    """Accuracy by class group, each run under the better of its two priors."""
+    for place, (title, several) in enumerate(folders.items()):
+        values = 100 * np.mean([better_prior(folder) for folder in several], axis=0)
+        where = np.arange(3) + 0.27 * (place - 1)
+        drawn = axes.bar(where, values, 0.25, label=title, color=RUNS[title][1])
+        axes.bar_label(drawn, fmt="%.0f", fontsize=8)
+    axes.set(xticks=range(3), xticklabels=("small classes", "large classes", "all"))
+    axes.set(ylim=(40, 105), ylabel="test accuracy, %")
     axes.legend(frameon=False, ncols=3, fontsize=8, loc="upper left")
-    axes.set_title("1:10 imbalance, half of the labels wrong (seed 0)", fontsize=9)
+    axes.set_title("last epochs, the better of two priors, n = 3", fontsize=9)
 
 
-def losses_of_a_small_class(axes: plt.Axes, folder: RunFolder) -> None:
-    """The losses of the first small class, and the two components fitted to them."""
-    judgement, facts = folder.judgement, folder.read_json("data.json")
-    place = np.arange(len(judgement.given))
-    loss = -np.log(np.maximum(judgement.prediction[place, judgement.given], 1e-8))
-    model = GaussianNoiseModel()
-    fit = model.fit(
-        torch.from_numpy(loss).double(),
-        torch.from_numpy(judgement.given),
-        len(facts["class_names"]),
-    )
-    chosen = facts["small_classes"][0]
-    mine = loss[judgement.given == chosen]
-    scaled = (mine - float(fit.low[chosen])) / float(fit.span[chosen])
-    axes.hist(scaled, 30, density=True, color="#dfe3e8")
-    grid = torch.linspace(0, 1, 300, dtype=torch.float64)
-    density = fit.mixtures.log_joint(grid, torch.full((300,), chosen)).exp()
-    for part, (colour, name) in enumerate(((BLUE, "clean"), (ORANGE, "wrong"))):
-        axes.plot(grid, density[:, part], color=colour, label=name)
-    axes.set(xlabel="loss of the given label, scaled", yticks=[], ylim=(0, None))
-    axes.set_title(
-        f"labels “{facts['class_names'][chosen]}”: {len(mine)}, its own mixture", fontsize=9
-    )
-    axes.legend(frameon=False)
+def better_prior(folder: RunFolder) -> list[float]:
+    """Accuracy on small classes, large classes and all under the prior that suits the run."""
+    summary = folder.read_json("summary.json")
+    both = [summary[prior]["last"] for prior in ("training", "balanced")]
+    last = max(both, key=lambda each: each["accuracy"])
+    return [last[key] for key in ("small_accuracy", "large_accuracy", "accuracy")]
+
+
+def curves(axes: plt.Axes, folders: dict[str, list[RunFolder]]) -> None:
+    """Accuracy with the balanced prior, epoch by epoch: mean, and all seeds as a band."""
+    for title, several in folders.items():
+        seeds = 100 * np.array(
+            [
+                [record["test"]["balanced"]["accuracy"] for record in folder.records]
+                for folder in several
+            ]
+        )
+        axes.plot(seeds.mean(0), color=RUNS[title][1], label=title)
+        axes.fill_between(
+            range(seeds.shape[1]),
+            seeds.min(0),
+            seeds.max(0),
+            color=RUNS[title][1],
+            alpha=0.15,
+            lw=0,
+        )
+    axes.set(xlabel="epoch", ylim=(40, 105))
+    axes.set_title("balanced prior, epoch by epoch: mean and range of 3 seeds", fontsize=9)
 
 
 if __name__ == "__main__":
