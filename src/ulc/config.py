@@ -35,6 +35,34 @@ class SGD(Spec):
         """The rate in force during `epoch`."""
         return self.lr * self.decay ** sum(epoch >= milestone for milestone in self.milestones)
 
+    def settings(self, epoch: int) -> dict[str, Any]:
+        """What the optimiser is told as `epoch` begins."""
+        return {"lr": self.learning_rate(epoch)}
+
+
+class Adam(Spec):
+    """Adam with a rate that falls to nothing in a line and less momentum meanwhile."""
+
+    lr: float = Field(1e-3, gt=0, description="learning rate")
+    beta1: float = Field(0.9, ge=0, lt=1, description="momentum")
+    later_beta1: float = Field(0.1, ge=0, lt=1, description="momentum while the rate falls")
+    weight_decay: float = Field(0.0, ge=0)
+    constant_epochs: int = Field(80, ge=0, description="epochs before the rate falls")
+    falling_epochs: int = Field(120, ge=1, description="epochs until it would reach 0")
+
+    def learning_rate(self, epoch: int) -> float:
+        """The rate in force during `epoch`; past the end of its fall, the last one above 0."""
+        left = self.constant_epochs + self.falling_epochs - epoch
+        return self.lr * min(max(left, 1) / self.falling_epochs, 1.0)
+
+    def settings(self, epoch: int) -> dict[str, Any]:
+        """What the optimiser is told as `epoch` begins."""
+        beta1 = self.beta1 if epoch < self.constant_epochs else self.later_beta1
+        return {"lr": self.learning_rate(epoch), "betas": (beta1, 0.999)}
+
+
+Descent = SGD | Adam
+
 
 class DataSpec(Spec):
     """Where inputs and labels come from."""

@@ -239,11 +239,11 @@ def predicts_without_a_trace(case: Case) -> None:
 
 
 def kept_networks_predict_alike(case: Case) -> None:
-    """What a run saves, the networks of the learners, predicts as the algorithm does."""
+    """What a run saves, its networks, predicts as the algorithm does."""
     data = case.data()
     inputs = next(data.in_order()).inputs
     algorithm, _ = case.trained(data)
-    networks = [learner.network for learner in algorithm.learners()]
+    networks = algorithm.networks()
     with torch.no_grad(), evaluating(*networks):
         kept = mean_prediction(networks, inputs)
     torch.testing.assert_close(kept, predict(algorithm, inputs), rtol=1e-4, atol=1e-6)

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ulc.blocks.averages import Averages, Record
-from ulc.blocks.learner import Learner, evaluating
+from ulc.blocks.learner import Learner, evaluating, mean_prediction
 from ulc.config import Spec
 from ulc.data.training import TrainingData
 from ulc.judgement import Floats, Judgement
 from ulc.networks import NewNetwork
+from ulc.networks.classifier import Classifier
 
 INITIAL_WEIGHTS = 2**31  # no epoch has this number
 
@@ -23,8 +24,8 @@ INITIAL_WEIGHTS = 2**31  # no epoch has this number
 class Algorithm(nn.Module, ABC):
     """One way to learn from labels of which some are wrong.
 
-    A subclass names its `config_class`, defines `train_epoch`, `predict_proba`, and `judge` where
-    it has an opinion of its own about the labels. Whatever it keeps between epochs is a Learner,
+    A subclass names its `config_class`, defines `train_epoch`, and `judge` where it has an
+    opinion of its own about the labels. Whatever it keeps between epochs is a Learner,
     a Module or a buffer, so saving and resuming need no code. Do not override `run_epoch`.
     """
 
@@ -46,9 +47,13 @@ class Algorithm(nn.Module, ABC):
     def train_epoch(self, epoch: int) -> Record:
         """Learn from one pass over the training data; return what to record."""
 
-    @abstractmethod
+    def networks(self) -> list[Classifier]:
+        """The networks that predict together, and that a run keeps; by default the learners'."""
+        return [learner.network for learner in self.learners()]
+
     def predict_proba(self, inputs: Tensor) -> Tensor:
         """(B, …) inputs to (B, K) class probabilities, as trained."""
+        return mean_prediction(self.networks(), inputs)
 
     def run_epoch(self, epoch: int) -> Record:
         """Seed, set every learning rate, train.
@@ -82,7 +87,7 @@ class Algorithm(nn.Module, ABC):
 
     def weight_norms(self) -> Floats:
         """(K,) norm of each class's weights in the last layer, mean over the networks."""
-        norms = [learner.network.head.weight.norm(dim=1) for learner in self.learners()]
+        norms = [network.head.weight.norm(dim=1) for network in self.networks()]
         return array(torch.stack(norms).mean(0))
 
     def averages(self) -> Averages:

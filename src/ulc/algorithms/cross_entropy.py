@@ -2,7 +2,6 @@
 
 import torch.nn.functional as F
 from pydantic import Field
-from torch import Tensor
 
 from ulc.algorithms.base import Algorithm
 from ulc.blocks.averages import Record
@@ -37,7 +36,3 @@ class CrossEntropy(Algorithm):
             loss = F.cross_entropy(self.learner(batch.inputs).logits, batch.given)
             seen.add(loss=self.learner.descend(loss))
         return seen.record()
-
-    def predict_proba(self, inputs: Tensor) -> Tensor:
-        """The network's own probabilities."""
-        return self.learner(inputs).logits.softmax(1)

@@ -10,7 +10,7 @@ from torch import Tensor
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.averages import Record
 from ulc.blocks.dividing import divide
-from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair, mean_prediction
+from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair
 from ulc.blocks.loss_history import LossHistory
 from ulc.blocks.losses import negative_entropy, prior_penalty
 from ulc.blocks.mixmatch import MixedLoss, Targeted, guess, mixmatch_loss, sharpen
@@ -120,10 +120,6 @@ class DivideMix(Algorithm):
             alpha=self.config.mixup_alpha,
             log_probability=plain_log_probability,
         )
-
-    def predict_proba(self, inputs: Tensor) -> Tensor:
-        """Both networks together."""
-        return mean_prediction(self.pair, inputs)
 
     def judge(self) -> Judgement:
         """The mixtures' opinion, mean of both networks'; none before the first division."""

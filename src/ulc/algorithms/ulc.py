@@ -11,7 +11,7 @@ from torch import Tensor
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.averages import Record
 from ulc.blocks.dividing import divide
-from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair, mean_prediction
+from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair
 from ulc.blocks.loss_history import LossHistory
 from ulc.blocks.losses import negative_entropy, prior_penalty, soft_cross_entropy
 from ulc.blocks.mixmatch import MixedLoss, Targeted, guess, mixmatch_loss, sharpen
@@ -183,10 +183,6 @@ class ULC(Algorithm):
             alpha=self.config.mixup_alpha,
             log_probability=self.log_probability,
         )
-
-    def predict_proba(self, inputs: Tensor) -> Tensor:
-        """Both networks together; no dropout, no noise on the logits."""
-        return mean_prediction(self.pair, inputs)
 
     def judge(self) -> Judgement:
         """Trust, prediction and uncertainty, mean of both networks'; none before warm-up ends."""

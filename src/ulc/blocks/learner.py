@@ -1,13 +1,13 @@
 """A network with its optimiser, and the scopes in which it is used."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from ulc.config import SGD
+from ulc.config import SGD, Descent
 from ulc.networks.classifier import Classifier, Output
 
 T = TypeVar("T")
@@ -16,13 +16,11 @@ T = TypeVar("T")
 class Learner(nn.Module):
     """A network with its optimiser, saved and restored as one thing."""
 
-    def __init__(self, network: Classifier, sgd: SGD) -> None:
+    def __init__(self, network: Classifier, descent: Descent) -> None:
         super().__init__()
         self.network = network
-        self.sgd = sgd
-        self.optimiser = torch.optim.SGD(
-            network.parameter_groups(sgd.weight_decay), lr=sgd.lr, momentum=sgd.momentum
-        )
+        self.descent = descent
+        self.optimiser = new_optimiser(network, descent)
 
     def forward(self, inputs: Tensor) -> Output:
         """(B, …) inputs to what the network says."""
@@ -35,15 +33,25 @@ class Learner(nn.Module):
 
     def start_epoch(self, epoch: int) -> None:
         """Set the learning rate of this epoch."""
+        self.tell(self.descent.settings(epoch))
+
+    def tell(self, settings: Mapping[str, Any]) -> None:
+        """Set something of the optimiser for all parameters."""
         for group in self.optimiser.param_groups:
-            group["lr"] = self.sgd.learning_rate(epoch)
+            group.update(settings)
 
     def descend(self, loss: Tensor) -> Tensor:
         """Take one step down `loss`; return its value."""
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        self.optimiser.step()
+        with self.step():
+            loss.backward()
         return loss.detach()
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Whatever gradients arise inside are added up; one step follows them."""
+        self.optimiser.zero_grad(set_to_none=True)
+        yield
+        self.optimiser.step()
 
     def get_extra_state(self) -> dict[str, Any]:
         """The optimiser rides along in the state, so an algorithm has no checkpoint code."""
@@ -52,6 +60,14 @@ class Learner(nn.Module):
     def set_extra_state(self, state: dict[str, Any]) -> None:
         """Restore the optimiser."""
         self.optimiser.load_state_dict(state)
+
+
+def new_optimiser(network: Classifier, descent: Descent) -> torch.optim.Optimizer:
+    """The optimiser that a spec describes."""
+    groups = network.parameter_groups(descent.weight_decay)
+    if isinstance(descent, SGD):
+        return torch.optim.SGD(groups, lr=descent.lr, momentum=descent.momentum)
+    return torch.optim.Adam(groups, lr=descent.lr, betas=(descent.beta1, 0.999))
 
 
 def make_pair(new: Callable[[], Learner]) -> Sequence[Learner]:
@@ -106,11 +122,11 @@ def mode(module: nn.Module, training: bool) -> Iterator[None]:
             part.training = was
 
 
-def mean_prediction(pair: Sequence[Learner] | Sequence[Classifier], inputs: Tensor) -> Tensor:
-    """Class probabilities of two networks by their mean logits.
+def mean_prediction(networks: Sequence[Classifier], inputs: Tensor) -> Tensor:
+    """Class probabilities of one or two networks by their mean logits.
 
     The papers sum the logits; the mean has the same arg-max, and the class prior in it counts
     once, as `prior` at prediction time needs.
     """
-    logits = torch.stack([learner(inputs).logits for learner in pair])
+    logits = torch.stack([network(inputs).logits for network in networks])
     return logits.mean(0).softmax(1)

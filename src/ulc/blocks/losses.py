@@ -16,6 +16,17 @@ def negative_entropy(logits: Tensor) -> Tensor:
     return (log_probability.exp() * log_probability).sum(1).mean()
 
 
+def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """Mean over the batch of KL(p ‖ q), both (B, K) log-probabilities."""
+    return (log_p.exp() * (log_p - log_q)).sum(1).mean()
+
+
+def early_learning_penalty(logits: Tensor, remembered: Tensor) -> Tensor:
+    """Mean of log(1 − Σ_k q·p): the lower, the nearer the prediction p is to the memory q (ELR)."""
+    probability = logits.softmax(1).clamp(1e-4, 1 - 1e-4)
+    return (1 - (remembered * probability).sum(1)).log().mean()
+
+
 def prior_penalty(logits: Tensor) -> Tensor:
     """KL(uniform ‖ mean prediction of the batch): against giving every example one class."""
     rows, classes = logits.shape

@@ -29,6 +29,14 @@ class Mixtures:
         """(N,) probability that a value belongs to the component with the smaller mean."""
         return self.log_joint(values, group).softmax(1)[:, 0]
 
+    def held(self, values: Tensor, group: Tensor) -> Tensor:
+        """Values moved to the nearer mean where they lie outside both.
+
+        Out there the posterior of Gaussians of unequal width can turn around.
+        """
+        means = self.means[group]
+        return torch.minimum(torch.maximum(values, means[:, 0]), means[:, 1])
+
 
 @dataclass(frozen=True)
 class Start:
@@ -122,3 +130,15 @@ def extreme_by(group: Tensor, values: Tensor, groups: int, which: str) -> Tensor
     """Smallest or largest value of each group; zero for an empty one."""
     zeros = torch.zeros(groups, dtype=values.dtype, device=values.device)
     return zeros.scatter_reduce_(0, group, values, which, include_self=False)
+
+
+def quantile_by(group: Tensor, values: Tensor, groups: int, share: float) -> Tensor:
+    """(G,) the value below which `share` of each group lies, interpolated; 0 for an empty one."""
+    ordered = values[values.argsort()[group[values.argsort()].argsort(stable=True)]]
+    sizes = torch.bincount(group, minlength=groups)
+    place = share * (sizes - 1).clamp(min=0).to(values)
+    first = sizes.cumsum(0) - sizes
+    below = (first + place.long()).clamp(max=len(values) - 1)
+    above = (first + place.ceil().long()).clamp(max=len(values) - 1)
+    found = ordered[below].lerp(ordered[above], place - place.floor())
+    return torch.where(sizes > 0, found, 0.0)

@@ -4,14 +4,26 @@ import torch
 from torch import Tensor
 
 
+def draw_share(alpha: float) -> float:
+    """λ ~ Beta(α, α), one number a step; 1 without α, and nothing is drawn."""
+    return float(torch.distributions.Beta(alpha, alpha).sample()) if alpha > 0 else 1.0
+
+
 def draw_lambda(alpha: float) -> float:
-    """λ = max(l, 1 − l), l ~ Beta(α, α): one number a step, so the first partner dominates."""
-    if alpha <= 0:
-        return 1.0
-    drawn = float(torch.distributions.Beta(alpha, alpha).sample())
+    """max(λ, 1 − λ): the first partner dominates."""
+    drawn = draw_share(alpha)
     return max(drawn, 1 - drawn)
 
 
-def blend(values: Tensor, partner: Tensor, lam: float) -> Tensor:
-    """λ·values + (1 − λ)·values of the partner, row by row."""
+def draw_partner(values: Tensor, lam: float) -> Tensor:
+    """(B,) whom each row is mixed with; itself, and nothing is drawn, where λ mixes nothing."""
+    if lam == 1:
+        return torch.arange(len(values), device=values.device)
+    return torch.randperm(len(values), device=values.device)
+
+
+def blend(values: Tensor, partner: Tensor, lam: float | Tensor) -> Tensor:
+    """λ·values + (1 − λ)·values of the partner, row by row; λ one number or (B,)."""
+    if isinstance(lam, Tensor):
+        lam = lam.view(-1, *[1] * (values.ndim - 1))
     return lam * values + (1 - lam) * values[partner]

@@ -1,12 +1,15 @@
 """From losses to the probability that a label is right."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from ulc.blocks.mixture import Mixtures, extreme_by, fit_mixtures, sum_by
+from ulc.blocks.beta_mixture import BetaMixtures, fit_beta_mixtures, single_log_likelihood
+from ulc.blocks.mixture import Mixtures, extreme_by, fit_mixtures, quantile_by, sum_by
 
 
 @dataclass(frozen=True)
@@ -26,13 +29,13 @@ class Belief:
 
 
 @dataclass(frozen=True)
-class GaussianNoiseModel:
-    """Two Gaussians on scaled losses; the one with the smaller mean is the clean labels' own.
+class NoiseModel(ABC):
+    """Two components on scaled losses; the one with the smaller mean is the clean labels' own.
 
     per_class: a mixture for each given class (ULC) instead of one for all (DivideMix)
-    monotone: a smaller loss is never less likely clean. Beyond either mean the posterior of
-        Gaussians of unequal width can turn around; there it keeps its value at the mean.
-    one_component_guard: a class that a single Gaussian explains as well (BIC) is clean throughout
+    monotone: a smaller loss is never less likely clean. Where the posterior of the fitted
+        components turns around, it keeps its value.
+    one_component_guard: a class that a single component explains as well (BIC) is clean throughout
     fewest: a class with fewer examples is judged by the mixture of all
     """
 
@@ -41,6 +44,10 @@ class GaussianNoiseModel:
     one_component_guard: bool = False
     fewest: int = 10
     max_steps: int = 10
+
+    @abstractmethod
+    def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
+        """Scale each group's losses and fit a mixture to it."""
 
     @torch.no_grad()
     def judge(self, losses: Tensor, given: Tensor, classes: int) -> Belief:
@@ -66,6 +73,19 @@ class GaussianNoiseModel:
             one = nobody
         return Belief(believed.float(), fell_back, one, int((~finite).sum()))
 
+    def reliable(self, sizes: Tensor, span: Tensor, mixtures: Mixtures | BetaMixtures) -> Tensor:
+        """(G,) which mixtures have enough examples, and two components that differ."""
+        return (
+            (sizes >= (self.fewest if len(sizes) > 1 else 2))
+            & (span > 1e-6)
+            & (mixtures.means.diff(dim=1).squeeze(1) >= 0.02)
+            & (mixtures.weights.min(1).values >= 0.01)
+        )
+
+
+class GaussianNoiseModel(NoiseModel):
+    """Two Gaussians on losses scaled to [0, 1]."""
+
     def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
         """Scale each group's losses to [0, 1] and fit a mixture to it."""
         low = extreme_by(group, losses, groups, "amin")
@@ -73,14 +93,33 @@ class GaussianNoiseModel:
         sizes = torch.bincount(group, minlength=groups)
         scaled = (losses - low[group]) / span.clamp(min=1e-12)[group]
         mixtures = fit_mixtures(scaled, group, groups=groups, max_steps=self.max_steps)
-        fit = (
-            (sizes >= (self.fewest if groups > 1 else 2))
-            & (span > 1e-6)
-            & (mixtures.means.diff(dim=1).squeeze(1) >= 0.02)
-            & (mixtures.weights.min(1).values >= 0.01)
-        )
+        fit = self.reliable(sizes, span, mixtures)
         one = explained_by_one(scaled, group, sizes, mixtures)
         return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, fit, one, self.monotone)
+
+
+class BetaNoiseModel(NoiseModel):
+    """Two Beta distributions on losses scaled by their 5th and 95th percentile (M-correction)."""
+
+    def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
+        """Scale, drop the outermost tenth of each group's losses, and fit a mixture to the rest."""
+        low = quantile_by(group, losses, groups, 0.05)
+        span = quantile_by(group, losses, groups, 0.95) - low
+        scaled = (losses - low[group]) / span.clamp(min=1e-12)[group]
+        kept = (scaled >= 0) & (scaled <= 1)
+        scaled, group = scaled[kept], group[kept]
+        sizes = torch.bincount(group, minlength=groups)
+        mixtures = fit_beta_mixtures(scaled, group, groups=groups, max_steps=self.max_steps)
+        fit = self.reliable(sizes, span, mixtures)
+        single = single_log_likelihood(scaled, group, groups)
+        one = simpler(single, mixtures.log_likelihood, sizes)
+        return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, fit, one, self.monotone)
+
+
+NOISE_MODELS: dict[Literal["gaussian", "beta"], type[NoiseModel]] = {
+    "gaussian": GaussianNoiseModel,
+    "beta": BetaNoiseModel,
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +128,7 @@ class ScaledMixtures:
 
     low: Tensor
     span: Tensor
-    mixtures: Mixtures
+    mixtures: Mixtures | BetaMixtures
     fit: Tensor
     one_component: Tensor
     monotone: bool
@@ -98,14 +137,13 @@ class ScaledMixtures:
         """(N,) posterior of the component with the smaller mean; 1 where nothing separates."""
         scaled = (losses - self.low[group]) / self.span[group]
         if self.monotone:
-            means = self.mixtures.means[group]
-            scaled = torch.minimum(torch.maximum(scaled, means[:, 0]), means[:, 1])
+            scaled = self.mixtures.held(scaled, group)
         separable = self.span[group] > 1e-6
         return torch.where(separable, self.mixtures.posterior(scaled, group), 1.0)
 
 
 def explained_by_one(scaled: Tensor, group: Tensor, sizes: Tensor, two: Mixtures) -> Tensor:
-    """(G,) whether one Gaussian has a BIC as low as the two (2 against 5 parameters)."""
+    """(G,) whether one Gaussian has a BIC as low as the two."""
     groups = len(sizes)
     count = sizes.clamp(min=1).double()
     mean = sum_by(group, scaled, groups) / count
@@ -113,4 +151,10 @@ def explained_by_one(scaled: Tensor, group: Tensor, sizes: Tensor, two: Mixtures
     # Σ(x−μ)²/v = n·(v − floor)/v: the variance floor must not count as fit.
     one = -0.5 * ((2 * math.pi * variance).log() + (variance - 5e-4) / variance)
     both = sum_by(group, two.log_joint(scaled, group).logsumexp(1), groups) / count
+    return simpler(one, both, sizes)
+
+
+def simpler(one: Tensor, both: Tensor, sizes: Tensor) -> Tensor:
+    """(G,) whether one component's BIC is as low as two's (2 against 5 parameters)."""
+    count = sizes.clamp(min=1).double()
     return 2 * count * (both - one) <= 3 * count.log()

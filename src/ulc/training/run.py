@@ -75,7 +75,7 @@ def build(spec: RunSpec, prepared: Prepared, device: torch.device) -> Algorithm:
 
 def model(spec: RunSpec, prepared: Prepared, algorithm: Algorithm, judgement: Judgement) -> Model:
     """What the algorithm learned, ready to predict."""
-    networks = [learner.network for learner in algorithm.learners()]
+    networks = algorithm.networks()
     return Model(
         ModelSpec(
             network=spec.network,

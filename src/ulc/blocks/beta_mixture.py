@@ -1,0 +1,133 @@
+"""Two-component Beta mixtures on (0, 1), many at once, by EM with moments (M-correction).
+
+Matching moments is not the maximum of the likelihood, and the fit is known to degenerate. So a step
+that lowers a group's likelihood is taken back and that group stops, and no component may become
+narrower or flatter than `CONCENTRATION` allows.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ulc.blocks.mixture import sum_by
+
+INSIDE = 1e-3  # values are kept this far from 0 and 1, where densities may be infinite
+CONCENTRATION = (1e-2, 1e4)  # α + β of a component
+
+
+@dataclass(frozen=True)
+class BetaMixtures:
+    """One mixture of two Beta distributions per group, the component with the smaller mean first.
+
+    weights, alphas, betas: (G, 2) float64; log_likelihood: (G,) mean per value; steps: EM's
+    """
+
+    weights: Tensor
+    alphas: Tensor
+    betas: Tensor
+    log_likelihood: Tensor
+    steps: int
+
+    @property
+    def means(self) -> Tensor:
+        """(G, 2) mean of each component."""
+        return self.alphas / (self.alphas + self.betas)
+
+    def log_joint(self, values: Tensor, group: Tensor) -> Tensor:
+        """(N, 2) log of weight times density, each value under its own group's mixture."""
+        return log_joint(values, group, self.weights, self.alphas, self.betas)
+
+    def posterior(self, values: Tensor, group: Tensor) -> Tensor:
+        """(N,) probability that a value belongs to the component with the smaller mean."""
+        return self.log_joint(values, group).softmax(1)[:, 0]
+
+    def held(self, values: Tensor, group: Tensor) -> Tensor:
+        """Values held where the posterior would turn around (the authors hold it beyond its peak).
+
+        The log-odds change with slope Δα/x − Δβ/(1 − x), which is zero in at most one place,
+        Δα/(Δα + Δβ): a peak of the upper component where both are positive, a trough where both
+        are negative. Elsewhere the posterior is monotone as it is.
+        """
+        more_a, more_b = self.alphas.diff(dim=1).squeeze(1), self.betas.diff(dim=1).squeeze(1)
+        turn = more_a / (more_a + more_b)
+        peak = torch.where((more_a > 0) & (more_b > 0), turn, 1.0)
+        trough = torch.where((more_a < 0) & (more_b < 0), turn, 0.0)
+        return torch.minimum(torch.maximum(values, trough[group]), peak[group])
+
+
+def fit_beta_mixtures(
+    values: Tensor, group: Tensor, *, groups: int, max_steps: int = 10
+) -> BetaMixtures:
+    """EM from Beta(1, 2) and Beta(2, 1) with even weights, as the authors start it.
+
+    values: (N,) float64 in [0, 1]; group: (N,) which mixture each value belongs to.
+    """
+    start = torch.tensor([[1.0, 2.0]], dtype=values.dtype, device=values.device)
+    alphas, betas = start.expand(groups, 2), start.flip(1).expand(groups, 2)
+    weights = torch.full_like(alphas, 0.5)
+    sizes = torch.bincount(group, minlength=groups).to(values).clamp(min=1)
+    joint = log_joint(values, group, weights, alphas, betas)
+    reached = sum_by(group, joint.logsumexp(1), groups) / sizes
+    going = torch.ones(groups, dtype=torch.bool, device=values.device)
+    steps = 0
+    while steps < max_steps and bool(going.any()):
+        update = match_moments(values, group, joint.softmax(1), sizes)
+        tried = log_joint(values, group, *update)
+        likelihood = sum_by(group, tried.logsumexp(1), groups) / sizes
+        going = going & (likelihood >= reached)
+        chosen = going[:, None]
+        weights, alphas, betas = (
+            torch.where(chosen, new, old)
+            for new, old in zip(update, (weights, alphas, betas), strict=True)
+        )
+        joint = torch.where(chosen[group], tried, joint)
+        reached = torch.where(going, likelihood, reached)
+        steps += 1
+    order = (alphas / (alphas + betas)).argsort(1)
+    weights, alphas, betas = (each.gather(1, order) for each in (weights, alphas, betas))
+    return BetaMixtures(weights, alphas, betas, reached, steps)
+
+
+def match_moments(
+    values: Tensor, group: Tensor, members: Tensor, sizes: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights, α and β of (N, M) memberships: α + β = m(1 − m)/v − 1 of mean m and variance v."""
+    values = inside(values)
+    groups = len(sizes)
+    counts = sum_by(group, members, groups) + 1e-12
+    means = inside(sum_by(group, members * values[:, None], groups) / counts)
+    squares = (values[:, None] - means[group]).square()
+    variances = sum_by(group, members * squares, groups) / counts
+    concentration = (means * (1 - means) / variances.clamp(min=1e-12) - 1).clamp(*CONCENTRATION)
+    weights = counts / sizes[:, None]
+    return (
+        weights / weights.sum(1, keepdim=True),
+        means * concentration,
+        (1 - means) * concentration,
+    )
+
+
+def single_log_likelihood(values: Tensor, group: Tensor, groups: int) -> Tensor:
+    """(G,) mean log-likelihood of one Beta distribution in place of two."""
+    sizes = torch.bincount(group, minlength=groups).to(values).clamp(min=1)
+    one = match_moments(values, group, torch.ones_like(values)[:, None], sizes)
+    return sum_by(group, log_joint(values, group, *one).squeeze(1), groups) / sizes
+
+
+def log_joint(
+    values: Tensor, group: Tensor, weights: Tensor, alphas: Tensor, betas: Tensor
+) -> Tensor:
+    """(N, M) log of weight times Beta density."""
+    values = inside(values)[:, None]
+    scale = (
+        weights.log() + torch.lgamma(alphas + betas) - torch.lgamma(alphas) - torch.lgamma(betas)
+    )
+    return (
+        scale[group] + (alphas - 1)[group] * values.log() + (betas - 1)[group] * (-values).log1p()
+    )
+
+
+def inside(values: Tensor) -> Tensor:
+    """Kept off 0 and 1."""
+    return values.clamp(INSIDE, 1 - INSIDE)
