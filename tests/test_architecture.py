@@ -9,7 +9,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "ulc"
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
-    ["errors", "files", "config", "judgement"],
+    ["errors", "files", "importing", "config", "judgement"],
     ["prior", "labels_table", "run_folder"],
     ["data", "networks"],
     ["blocks"],
@@ -22,6 +22,7 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 NO_TORCH = {
     "errors",
+    "importing",
     "files",
     "config",
     "judgement",

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,15 @@ from ulc.algorithms import ALGORITHMS, configure
 from ulc.cli import parse
 from ulc.config import (
     SGD,
+    Adam,
     DataSpec,
     ImbalanceSpec,
     NetworkSpec,
     NoiseSpec,
     RunSpec,
+    Spec,
     checked,
+    configured,
     without_none,
 )
 from ulc.errors import InputError
@@ -196,12 +200,14 @@ def test_what_is_wrong_with_a_spec_is_named_with_its_path(content, message):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_an_unknown_option_is_told_the_known_ones(name):
-    with pytest.raises(InputError, match=f"options of {name}: unknown key 'sgd.rate'.* decay, lr,"):
-        configure(name, {"sgd": {"rate": 0.1}})
+    section = "sgd" if hasattr(configure(name, {}), "sgd") else "adam"
     with pytest.raises(
-        InputError, match=f"options of {name}: unknown key 'sdg'; .*batch_size.*sgd"
+        InputError, match=f"options of {name}: unknown key '{section}.rate'.* lr, .*weight_decay"
     ):
+        configure(name, {section: {"rate": 0.1}})
+    with pytest.raises(InputError, match=f"options of {name}: unknown key 'sdg'; ") as caught:
         configure(name, {"sdg": {"lr": 0.1}})
+    assert {"batch_size", section} <= set(str(caught.value).split("known here: ")[1].split(", "))
 
 
 @pytest.mark.parametrize("content", [[1], 3, "x", None])
@@ -214,6 +220,82 @@ def test_the_rate_falls_at_each_milestone():
     sgd = SGD(lr=1.0, milestones=(2, 4), decay=0.1)
     rates = [sgd.learning_rate(epoch) for epoch in range(6)]
     assert rates == pytest.approx([1, 1, 0.1, 0.1, 0.01, 0.01])
+    assert [sgd.settings(epoch) for epoch in range(6)] == [{"lr": rate} for rate in rates]
+
+
+def test_adam_s_rate_falls_in_a_line_and_its_momentum_at_once():
+    """Two epochs at 1, then 4/4, 3/4, 2/4, ¼ of it, and never nothing."""
+    adam = Adam(lr=1.0, beta1=0.9, later_beta1=0.1, constant_epochs=2, falling_epochs=4)
+    rates = [adam.learning_rate(epoch) for epoch in range(9)]
+    assert rates == pytest.approx([1, 1, 1, 0.75, 0.5, 0.25, 0.25, 0.25, 0.25])
+    told = [adam.settings(epoch) for epoch in range(9)]
+    assert [each["lr"] for each in told] == rates
+    assert [each["betas"] for each in told] == [(0.9, 0.999)] * 2 + [(0.1, 0.999)] * 7
+
+
+@given(
+    st.builds(
+        Adam,
+        lr=st.floats(1e-6, 10),
+        constant_epochs=st.integers(0, 50),
+        falling_epochs=st.integers(1, 50),
+    )
+)
+@settings(max_examples=50, deadline=None)
+def test_adam_s_rate_is_above_nought_and_never_rises(adam):
+    rates = [adam.learning_rate(epoch) for epoch in range(120)]
+    assert rates[0] == pytest.approx(adam.lr)
+    assert min(rates) == pytest.approx(adam.lr / adam.falling_epochs)
+    assert all(later <= earlier for earlier, later in pairwise(rates))
+
+
+class Inner(Spec):
+    """A section with defaults of its own."""
+
+    lr: float = 1.0
+    milestones: tuple[int, ...] = (1, 2)
+
+
+class Outer(Spec):
+    """Another default for the section than the section's own."""
+
+    sgd: Inner = Inner(lr=5.0, milestones=(7,))
+    adam: Adam = Adam(lr=0.25)
+    steps: int = 3
+
+
+def test_without_options_a_spec_is_its_defaults():
+    assert configured(Outer, {}, where="here") == Outer()
+
+
+def test_an_option_inside_a_section_leaves_the_rest_of_it_at_the_outer_default():
+    """`checked` alone would set the rate back to the section's own 1."""
+    found = configured(Outer, {"sgd": {"milestones": [4, 5]}, "adam": {"beta1": 0.5}}, where="here")
+    assert found == Outer(
+        sgd=Inner(lr=5.0, milestones=(4, 5)), adam=Adam(lr=0.25, beta1=0.5), steps=3
+    )
+    assert checked(Outer, {"sgd": {"milestones": [4, 5]}}, where="here").sgd.lr == 1
+
+
+def test_a_whole_section_or_a_plain_option_takes_the_place_of_the_default():
+    options = {"sgd": {"lr": 2.0, "milestones": ()}, "steps": 9}
+    expected = Outer(sgd=Inner(lr=2.0, milestones=()), steps=9)
+    assert configured(Outer, options, where="here") == expected
+    assert options == {"sgd": {"lr": 2.0, "milestones": ()}, "steps": 9}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sgd": {"rate": 1}}, "here: unknown key 'sgd.rate'; known here: lr, milestones"),
+        ({"sdg": {}}, "here: unknown key 'sdg'; known here: adam, sgd, steps"),
+        ({"sgd": 3}, "here: 'sgd': .*, not 3"),
+        ({"adam": {"lr": -1}}, "here: 'adam.lr': .* greater than 0, not -1"),
+    ],
+)
+def test_a_wrong_option_is_named_with_its_section(options, message):
+    with pytest.raises(InputError, match=message):
+        configured(Outer, options, where="here")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 
 from ulc.algorithms import configure, find_algorithm
 from ulc.config import NetworkSpec
-from ulc.data.augment import weak_augmentation
+from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.noise import symmetric
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.cifar import load_cifar10
@@ -27,6 +27,7 @@ def test_warm_up_and_ulc_steps_run_and_the_loss_falls(cifar10):
         seed=0,
         preprocessing=preprocessing,
         augment=weak_augmentation(preprocessing.shape),
+        strong=strong_augmentation(preprocessing.shape),
     )
     config = configure(
         "ulc",

@@ -185,6 +185,25 @@ def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:
         raise InputError(f"{place}: {message}{given}") from None
 
 
+def configured(kind: type[S], options: Mapping[str, Any], *, where: str) -> S:
+    """The spec's defaults with these options over them, section by section.
+
+    An option inside a section leaves the rest of it at what `kind` says, not at what the section's
+    own class says: an algorithm's optimiser has defaults of its own.
+    """
+    return checked(kind, merge(kind().model_dump(), options), where=where)
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """`above` over `below`, section by section."""
+    merged = dict(below)
+    for name, value in above.items():
+        inner = merged.get(name)
+        both = isinstance(value, Mapping) and isinstance(inner, Mapping)
+        merged[name] = merge(inner, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
 def fields_at(kind: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
     """Names of the fields of the model that lies at `location` inside `kind`."""
     for part in location:

@@ -20,8 +20,8 @@ from torch import Tensor
 from ulc.algorithms.base import Algorithm
 from ulc.blocks.averages import Averages, Record
 from ulc.blocks.learner import evaluating, mean_prediction
-from ulc.config import NetworkSpec, Spec, checked
-from ulc.data.augment import weak_augmentation
+from ulc.config import NetworkSpec, Spec, configured
+from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
 from ulc.data.training import Batch, TensorData, TrainingData
@@ -34,7 +34,7 @@ SHAPES: dict[Kind, tuple[int, ...]] = {"image": (1, 8, 8), "vector": (6,)}
 WIDTHS: dict[Kind, int] = {"image": 2, "vector": 8}
 SIZES = (36, 15, 10)
 EPOCHS = 3  # enough for every phase, with one epoch to each but the last
-SMALL = {"epochs": 1, "batch_size": 16, "passes": 3}
+SMALL = {"epochs": 1, "steps": 4, "batch_size": 16, "passes": 3, "tasks": 2}
 
 
 def toy_data(
@@ -63,6 +63,7 @@ def toy_data(
         seed=seed,
         preprocessing=preprocessing,
         augment=weak_augmentation(preprocessing.shape),
+        strong=strong_augmentation(preprocessing.shape),
     )
 
 
@@ -93,7 +94,7 @@ class Case:
         """The options, on top of small values."""
         config_class = self.algorithm.config_class
         options = quick_options(config_class) | dict(self.options)
-        return checked(config_class, options, where=f"options of {self.algorithm.__name__}")
+        return configured(config_class, options, where=f"options of {self.algorithm.__name__}")
 
     def data(self, sizes: Sequence[int] = SIZES) -> TensorData:
         """The toy to learn from."""
@@ -135,7 +136,7 @@ def check_algorithm(cls: type[Algorithm], options: Mapping[str, Any] | None = No
     """Try every law on images and on vectors; raise AssertionError naming the one broken.
 
     `options` are options of the algorithm. They should let it reach its last phase within
-    `EPOCHS` epochs; fields that end in `epochs`, `batch_size` or `passes` are small as it is.
+    `EPOCHS` epochs; fields that end in a word of `SMALL` are small as it is.
     """
     for kind in KINDS:
         case = Case(cls, kind, options or {})
@@ -424,9 +425,11 @@ class OnlyProtocol:
     def __len__(self) -> int:
         return len(self.__data)
 
-    def batches(self, size: int, *, views: int = 1, among: Tensor | None = None) -> Iterator[Batch]:
+    def batches(
+        self, size: int, *, views: int = 1, strong: int = 0, among: Tensor | None = None
+    ) -> Iterator[Batch]:
         """One shuffled pass."""
-        return self.__data.batches(size, views=views, among=among)
+        return self.__data.batches(size, views=views, strong=strong, among=among)
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
         """One pass in order."""

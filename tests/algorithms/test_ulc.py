@@ -12,7 +12,7 @@ from ulc.algorithms import ulc as module
 from ulc.algorithms.ulc import ULC, correct, trust
 from ulc.blocks.losses import negative_entropy
 from ulc.blocks.mixmatch import MixedLoss
-from ulc.blocks.noise_model import GaussianNoiseModel
+from ulc.blocks.noise_model import BetaNoiseModel, GaussianNoiseModel
 from ulc.blocks.uncertainty import (
     CorruptedLogProbability,
     Integrated,
@@ -312,6 +312,54 @@ class TestLearning:
         assert without.views is unknown.views
         assert through == [{"alpha": 3.0, "log_probability": algorithm.log_probability}]
 
+    def test_what_fixmatch_learns_from(self, monkeypatch):
+        """Trusted labels: y as corrected, on the weak view. Doubtful ones: the guess of both
+        networks on the weak view, for the strong one. Neither is sharpened.
+        """
+        algorithm = build(semi_supervised="fixmatch", confidence=0.8)
+        learner, peer = algorithm.pair
+        algorithm.prediction[0] = torch.tensor([0.5, 0.3, 0.2])
+        algorithm.trust[0] = 0.6
+        asked, learned = [], []
+
+        def guess(learners, views):
+            asked.append((list(learners), views))
+            return torch.tensor([[0.2, 0.2, 0.6]]).expand(len(views[0]), K)
+
+        monkeypatch.setattr(module, "guess", guess)
+        monkeypatch.setattr(
+            module, "fixmatch_loss", lambda *parts, **rest: learned.append((parts, rest))
+        )
+        known = SimpleNamespace(
+            index=torch.tensor([5, 9]), given=torch.tensor([2, 0]), views=(torch.zeros(2, 6),)
+        )
+        unknown = SimpleNamespace(views=(torch.ones(3, 6),), strong=(torch.ones(3, 6),))
+        algorithm.learn(0, learner, peer, known, unknown)
+        (((taught, with_labels, without), rest),) = learned
+        assert taught is learner
+        assert asked == [([learner, peer], unknown.views)]
+        expected = torch.tensor([[0.2, 0.12, 0.68], [0.8, 0.12, 0.08]])
+        torch.testing.assert_close(with_labels.target, expected)
+        assert with_labels.views is known.views
+        assert without.views is unknown.strong
+        torch.testing.assert_close(without.target, torch.tensor([[0.2, 0.2, 0.6]]).expand(3, K))
+        assert rest == {"confidence": 0.8, "log_probability": algorithm.log_probability}
+
+    def test_fixmatch_has_one_view_of_each_kind_and_a_weight_of_its_own(self, monkeypatch):
+        """MixMatch has two weak views, and λ_u ramps up."""
+        algorithm = build(semi_supervised="fixmatch", guess_weight=0.7, warmup_epochs=0)
+        seen = []
+        learn = algorithm.learn
+        monkeypatch.setattr(
+            algorithm, "learn", lambda *parts: seen.append(parts[-2:]) or learn(*parts)
+        )
+        algorithm.run_epoch(0)
+        for known, unknown in seen:
+            assert (len(known.views), len(unknown.views), len(unknown.strong)) == (1, 1, 1)
+        assert [algorithm.doubtful_weight(since) for since in (0, 0.5, 99)] == [0.7] * 3
+        mixing = build(doubtful_weight=8.0, rampup_epochs=4)
+        assert [mixing.doubtful_weight(since) for since in (0, 0.5, 99)] == [0.0, 1.0, 8.0]
+
     def test_each_network_learns_from_its_own_trust(self, monkeypatch):
         """The first network trusts the first half, the second the other."""
         algorithm = build(warmup_epochs=0)
@@ -361,6 +409,10 @@ class TestAblationsAreValues:
         model = build(**{option: value}).noise_model
         assert isinstance(model, GaussianNoiseModel)
         assert getattr(model, option) is value
+
+    def test_the_mixture(self):
+        assert isinstance(build(mixture="beta").noise_model, BetaNoiseModel)
+        assert build(mixture="beta").noise_model.per_class
 
     def test_the_logit_noise(self):
         off, local, shared = (build(logit_noise=kind) for kind in ("off", "local", "shared"))

@@ -1,5 +1,7 @@
 """A network with its optimiser, and the scopes in which it is used."""
 
+import copy
+
 import pytest
 import torch
 
@@ -12,14 +14,14 @@ from ulc.blocks.learner import (
     mean_prediction,
     only_dropout_on,
 )
-from ulc.config import SGD
+from ulc.config import SGD, Adam
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.networks.mlp import MLP
 
 
-def new_learner(sgd=None, **heads):
+def new_learner(descent=None, **heads):
     network = Classifier(MLP((6,), width=8), 8, 3, HeadSpec(**heads))
-    return Learner(network, sgd or SGD())
+    return Learner(network, descent or SGD())
 
 
 def modes(learner):
@@ -50,6 +52,106 @@ def test_a_step_is_sgd_with_momentum_and_weight_decay_by_hand():
         momentum = 0.9 * momentum + 1 + 0.01 * expected
         expected = expected - 0.1 * momentum
     torch.testing.assert_close(weight.detach(), expected)
+
+
+def test_a_step_is_adam_with_weight_decay_by_hand():
+    """g = 1 + decay·w; m ← β₁m + (1 − β₁)g, v ← .999v + .001g²; w ← w − lr·m̂/(√v̂ + 10⁻⁸), where
+    m̂ = m/(1 − β₁ⁿ) and v̂ = v/(1 − .999ⁿ) at step n."""
+    learner = new_learner(Adam(lr=0.1, beta1=0.8, weight_decay=0.5))
+    learner.start_epoch(0)
+    weight = learner.network.head.weight
+    expected = weight.detach().double()
+    m, v = torch.zeros_like(expected), torch.zeros_like(expected)
+    for n in range(1, 4):
+        learner.descend(weight.sum())
+        g = 1 + 0.5 * expected
+        m, v = 0.8 * m + 0.2 * g, 0.999 * v + 0.001 * g * g
+        expected = expected - 0.1 * (m / (1 - 0.8**n)) / ((v / (1 - 0.999**n)).sqrt() + 1e-8)
+    torch.testing.assert_close(weight.detach(), expected.float(), rtol=1e-4, atol=1e-5)
+
+
+def test_adam_is_told_its_rate_and_momentum_as_an_epoch_begins():
+    """Constant in epochs 0 and 1, then 0.4, 0.3, 0.2, 0.1 with little momentum."""
+    adam = Adam(lr=0.4, beta1=0.9, later_beta1=0.2, constant_epochs=2, falling_epochs=4)
+    learner = new_learner(adam, logit_noise=True)
+    told = []
+    for epoch in range(6):
+        learner.start_epoch(epoch)
+        told.append([(group["lr"], group["betas"]) for group in learner.optimiser.param_groups])
+    rates, momenta = [0.4, 0.4, 0.4, 0.3, 0.2, 0.1], [0.9] * 2 + [0.2] * 4
+    for now, rate, momentum in zip(told, rates, momenta, strict=True):
+        assert now == [(pytest.approx(rate), (momentum, 0.999))] * 2
+
+
+def test_what_the_optimiser_is_told_holds_for_all_parameters_and_leaves_the_rest():
+    learner = new_learner(SGD(lr=0.1, momentum=0.9, weight_decay=0.5), logit_noise=True)
+    learner.tell({"lr": 0.3})
+    groups = learner.optimiser.param_groups
+    told = [(group["lr"], group["momentum"], group["weight_decay"]) for group in groups]
+    assert told == [(0.3, 0.9, 0.5), (0.3, 0.9, 0.0)]
+
+
+def twins(descent):
+    """Two learners with the same weights."""
+    first, second = new_learner(descent), new_learner(descent)
+    second.load_state_dict(first.state_dict())
+    return first.eval(), second.eval()
+
+
+def assert_same_weights(first, second):
+    for one, other in zip(first.parameters(), second.parameters(), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+every_descent = pytest.mark.parametrize("descent", [SGD(lr=0.1), Adam()], ids=["sgd", "adam"])
+
+
+@every_descent
+def test_two_backward_passes_in_one_step_are_one_on_the_sum(descent):
+    first, second = twins(descent)
+    batches = torch.randn(2, 5, 6)
+    for _ in range(2):
+        with first.step():
+            for batch in batches:
+                first(batch).logits.square().mean().backward()
+        second.descend(sum(second(batch).logits.square().mean() for batch in batches))
+    assert_same_weights(first, second)
+
+
+@every_descent
+def test_gradients_from_before_a_step_do_not_count(descent):
+    first, second = twins(descent)
+    inputs = torch.randn(5, 6)
+    first(inputs).logits.exp().sum().backward()
+    for learner in (first, second):
+        learner.descend(learner(inputs).logits.square().mean())
+    assert_same_weights(first, second)
+
+
+def stop(gradient):
+    raise RuntimeError("stop")
+
+
+def test_after_an_error_inside_a_step_nothing_has_moved():
+    first, second = twins(SGD(lr=0.1))
+    loss = first(torch.randn(5, 6)).logits.sum()
+    loss.register_hook(stop)
+    with pytest.raises(RuntimeError, match="stop"):
+        first.descend(loss)
+    assert_same_weights(first, second)
+
+
+@every_descent
+def test_a_learner_goes_on_from_its_saved_state(descent):
+    """Momentum and Adam's moments come along: the next step is the same."""
+    first, second = (new_learner(descent).eval() for _ in range(2))
+    inputs = torch.randn(5, 6)
+    for _ in range(2):
+        first.descend(first(inputs).logits.square().mean())
+    second.load_state_dict(copy.deepcopy(first.state_dict()))
+    for learner in (first, second):
+        learner.descend(learner(inputs).logits.square().mean())
+    assert_same_weights(first, second)
 
 
 def test_noise_variances_are_not_decayed():

@@ -1,4 +1,4 @@
-"""Losses and schedules, by hand."""
+"""Losses, by hand."""
 
 import math
 
@@ -6,8 +6,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ulc.blocks.losses import negative_entropy, prior_penalty, soft_cross_entropy
-from ulc.blocks.schedules import linear_rampup
+from ulc.blocks.losses import (
+    early_learning_penalty,
+    kl_divergence,
+    negative_entropy,
+    prior_penalty,
+    soft_cross_entropy,
+)
 
 
 def test_soft_cross_entropy_by_hand():
@@ -56,9 +61,40 @@ def test_prior_penalty_and_its_gradient_are_finite_for_a_class_nobody_expects():
     assert logits.grad.isfinite().all()
 
 
-@pytest.mark.parametrize(
-    ("since", "length", "expected"),
-    [(0, 16, 0), (4, 16, 0.25), (0.5, 2, 0.25), (16, 16, 1), (40, 16, 1), (-3, 16, 0), (0, 0, 1)],
-)
-def test_linear_rampup(since, length, expected):
-    assert linear_rampup(since, length) == expected
+def test_kl_divergence_by_hand():
+    """(.8, .2) against (.5, .5): .8·log 1.6 + .2·log .4 = .1927; against itself 0; mean."""
+    p = torch.tensor([[0.8, 0.2], [0.8, 0.2]])
+    q = torch.tensor([[0.5, 0.5], [0.8, 0.2]])
+    assert float(kl_divergence(p.log(), q.log())) == pytest.approx(0.1927 / 2, abs=1e-4)
+
+
+def test_kl_divergence_is_torchs_and_not_symmetric():
+    torch.manual_seed(0)
+    log_p, log_q = torch.randn(2, 6, 4).log_softmax(2)
+    expected = F.kl_div(log_q, log_p, reduction="batchmean", log_target=True)
+    torch.testing.assert_close(kl_divergence(log_p, log_q), expected)
+    assert abs(kl_divergence(log_p, log_q) - kl_divergence(log_q, log_p)) > 1e-3
+
+
+def test_early_learning_penalty_by_hand():
+    """p = (¾, ¼): with memory (1, 0) log ¼, with (.2, .8) log(1 − .15 − .2) = log .65; mean."""
+    logits = torch.tensor([[math.log(3), 0.0]] * 2)
+    remembered = torch.tensor([[1.0, 0.0], [0.2, 0.8]])
+    expected = (math.log(0.25) + math.log(0.65)) / 2
+    assert float(early_learning_penalty(logits, remembered)) == pytest.approx(expected, abs=1e-6)
+
+
+def test_early_learning_pulls_the_prediction_to_what_is_remembered():
+    """A step down the penalty raises the remembered class and none of the others."""
+    logits = torch.tensor([[0.3, -0.2, 0.1]], requires_grad=True)
+    early_learning_penalty(logits, torch.tensor([[0.0, 1.0, 0.0]])).backward()
+    assert (logits.grad < 0).tolist() == [[False, True, False]]
+
+
+def test_early_learning_penalty_is_finite_for_a_sure_prediction_remembered():
+    """1 − p·q would be 0; p is kept a ten-thousandth off 1, so the least is log 10⁻⁴."""
+    logits = torch.tensor([[200.0, 0.0]], requires_grad=True)
+    penalty = early_learning_penalty(logits, torch.tensor([[1.0, 0.0]]))
+    penalty.backward()
+    assert float(penalty.detach()) == pytest.approx(math.log(1e-4), abs=1e-2)
+    assert logits.grad.isfinite().all()

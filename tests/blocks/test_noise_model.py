@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
 from ulc.blocks.mixture import first_split, fit_mixtures
-from ulc.blocks.noise_model import GaussianNoiseModel, explained_by_one
+from ulc.blocks.noise_model import BetaNoiseModel, GaussianNoiseModel, explained_by_one
 
 
 def quantiles(count, mean, deviation):
@@ -28,22 +28,30 @@ def labels(*sizes):
     return torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
 
 
-def judge(losses, given, classes=None, **options):
-    model = GaussianNoiseModel(**options)
-    return model.judge(losses, given, classes or int(given.max()) + 1)
+def judge(losses, given, classes=None, model=GaussianNoiseModel, **options):
+    return model(**options).judge(losses, given, classes or int(given.max()) + 1)
+
+
+every_model = pytest.mark.parametrize(
+    "model", [GaussianNoiseModel, BetaNoiseModel], ids=["gaussian", "beta"]
+)
 
 
 drawn_losses = st.lists(st.floats(0.0, 10.0, width=32), min_size=20, max_size=60)
 
 
-def test_right_and_wrong_labels_of_a_class_are_told_apart():
+@pytest.mark.parametrize(
+    ("model", "sure"), [(GaussianNoiseModel, 0.95), (BetaNoiseModel, 0.8)], ids=["gaussian", "beta"]
+)
+def test_right_and_wrong_labels_of_a_class_are_told_apart(model, sure):
+    """The losses are Gaussian; Beta components of ten steps are wider, and less sure between."""
     losses = torch.cat([bimodal(80, 20), bimodal(15, 15, scale=3)])
-    belief = judge(losses, labels(100, 30))
+    belief = judge(losses, labels(100, 30), model=model)
     clean = belief.clean_probability
-    assert (clean[:80] > 0.95).all()
-    assert (clean[80:100] < 0.05).all()
-    assert (clean[100:115] > 0.95).all()
-    assert (clean[115:] < 0.05).all()
+    assert (clean[:80] > sure).all()
+    assert (clean[80:100] < 1 - sure).all()
+    assert (clean[100:115] > sure).all()
+    assert (clean[115:] < 1 - sure).all()
     assert not belief.fell_back.any()
     assert belief.not_finite == 0
 
@@ -86,13 +94,15 @@ def test_one_mixture_for_all_is_dividemixs():
     assert torch.equal(belief.clean_probability, relabelled.clean_probability)
 
 
-def test_a_class_is_judged_as_if_it_were_alone():
+@every_model
+def test_a_class_is_judged_as_if_it_were_alone(model):
     losses = torch.cat([bimodal(40, 10), bimodal(25, 12, scale=4)])
-    together = judge(losses, labels(50, 37)).clean_probability
-    alone = judge(losses[50:], labels(37), per_class=False).clean_probability
+    together = judge(losses, labels(50, 37), model=model).clean_probability
+    alone = judge(losses[50:], labels(37), model=model, per_class=False).clean_probability
     torch.testing.assert_close(together[50:], alone, rtol=0, atol=1e-6)
 
 
+@every_model
 @pytest.mark.parametrize("monotone", [True, False])
 @pytest.mark.parametrize(
     "small",
@@ -104,12 +114,13 @@ def test_a_class_is_judged_as_if_it_were_alone():
     ],
     ids=["one example", "constant losses", "next to constant losses", "fewer than ten"],
 )
-def test_an_unfit_class_is_judged_by_the_mixture_of_all(small, monotone):
+def test_an_unfit_class_is_judged_by_the_mixture_of_all(small, monotone, model):
     losses = torch.cat([bimodal(80, 20), small.double()])
     given = labels(100, len(small))
-    belief = judge(losses, given, monotone=monotone)
+    options = {"monotone": monotone, "model": model}
+    belief = judge(losses, given, **options)
     assert belief.fell_back.tolist() == [False, True]
-    of_all = judge(losses, given, per_class=False, monotone=monotone).clean_probability
+    of_all = judge(losses, given, per_class=False, **options).clean_probability
     torch.testing.assert_close(belief.clean_probability[100:], of_all[100:], rtol=0, atol=0)
 
 
@@ -127,8 +138,9 @@ def test_a_class_whose_two_means_are_next_to_equal_falls_back():
     assert belief.fell_back.tolist() == [False, True]
 
 
-def test_a_class_without_examples_is_recorded_as_unfit():
-    belief = judge(bimodal(30, 10), labels(40), classes=3)
+@every_model
+def test_a_class_without_examples_is_recorded_as_unfit(model):
+    belief = judge(bimodal(30, 10), labels(40), classes=3, model=model)
     assert belief.fell_back.tolist() == [False, True, True]
 
 
@@ -139,47 +151,53 @@ def test_without_a_mixture_per_class_nothing_falls_back():
     assert not belief.fell_back.any()
 
 
-def test_a_class_of_two_values_is_split_between_them():
+@every_model
+def test_a_class_of_two_values_is_split_between_them(model):
     losses = torch.tensor([0.1] * 20 + [2.0] * 10)
-    clean = judge(losses, labels(30), classes=2).clean_probability
+    clean = judge(losses, labels(30), classes=2, model=model).clean_probability
     assert (clean[:20] > 0.99).all()
     assert (clean[20:] < 0.01).all()
 
 
+@every_model
 @pytest.mark.parametrize("per_class", [True, False])
-def test_where_all_losses_are_equal_nothing_is_wrong(per_class):
-    clean = judge(torch.full((30,), 0.7), labels(20, 10), per_class=per_class).clean_probability
-    assert (clean == 1).all()
+def test_where_all_losses_are_equal_nothing_is_wrong(per_class, model):
+    belief = judge(torch.full((30,), 0.7), labels(20, 10), per_class=per_class, model=model)
+    assert (belief.clean_probability == 1).all()
 
 
+@every_model
 @pytest.mark.parametrize("per_class", [True, False])
 @pytest.mark.parametrize("broken", [torch.nan, torch.inf])
-def test_a_label_whose_loss_is_not_finite_is_not_believed(per_class, broken):
-    losses = bimodal(60, 20)
-    whole = judge(losses, labels(40, 40), per_class=per_class).clean_probability
+def test_a_label_whose_loss_is_not_finite_is_not_believed(per_class, broken, model):
+    losses, options = bimodal(60, 20), {"per_class": per_class, "model": model}
+    whole = judge(losses, labels(40, 40), **options).clean_probability
     extra = torch.cat([losses, torch.tensor([broken, broken])])
     given = torch.cat([labels(40, 40), torch.tensor([0, 1])])
-    belief = judge(extra, given, per_class=per_class)
+    belief = judge(extra, given, **options)
     assert belief.not_finite == 2
     assert (belief.clean_probability[-2:] == 0).all()
     torch.testing.assert_close(belief.clean_probability[:-2], whole, rtol=0, atol=0)
 
 
+@every_model
 @pytest.mark.parametrize("per_class", [True, False])
 @pytest.mark.parametrize("guard", [True, False])
-def test_where_no_loss_is_finite_nothing_is_believed(per_class, guard):
-    losses = torch.full((20,), torch.nan)
-    belief = judge(losses, labels(12, 8), per_class=per_class, one_component_guard=guard)
+def test_where_no_loss_is_finite_nothing_is_believed(per_class, guard, model):
+    losses, options = torch.full((20,), torch.nan), {"per_class": per_class, "model": model}
+    belief = judge(losses, labels(12, 8), one_component_guard=guard, **options)
     assert (belief.clean_probability == 0).all()
     assert belief.not_finite == 20
 
 
+@every_model
 @settings(max_examples=60, deadline=None)
 @given_values(values=drawn_losses, per_class=st.booleans(), guard=st.booleans())
-def test_a_smaller_loss_is_never_less_likely_clean(values, per_class, guard):
+def test_a_smaller_loss_is_never_less_likely_clean(model, values, per_class, guard):
     losses = torch.tensor(values, dtype=torch.float64)
     given = torch.arange(len(losses)) % 2
-    belief = judge(losses, given, per_class=per_class, one_component_guard=guard)
+    options = {"per_class": per_class, "one_component_guard": guard, "model": model}
+    belief = judge(losses, given, **options)
     clean = belief.clean_probability
     assert ((clean >= 0) & (clean <= 1)).all()
     for k in range(2):
@@ -255,6 +273,7 @@ def test_the_guard_works_for_one_mixture_of_all_too():
     assert not two.one_component.any()
 
 
+@every_model
 @settings(max_examples=40, deadline=None)
 @given_values(
     seed=st.integers(0, 10**6),
@@ -264,27 +283,28 @@ def test_the_guard_works_for_one_mixture_of_all_too():
     monotone=st.booleans(),
 )
 def test_neither_a_constant_nor_a_factor_on_all_losses_matters(
-    seed, shift, factor, per_class, monotone
+    model, seed, shift, factor, per_class, monotone
 ):
     rng = np.random.default_rng(seed)
     losses = torch.from_numpy(rng.gamma(2, 1, 60))
     given = labels(40, 20)
-    options = {"per_class": per_class, "monotone": monotone}
+    options = {"per_class": per_class, "monotone": monotone, "model": model}
     one = judge(losses, given, **options)
     other = judge(factor * losses + shift, given, **options)
     torch.testing.assert_close(one.clean_probability, other.clean_probability, rtol=0, atol=1e-5)
     assert torch.equal(one.fell_back, other.fell_back)
 
 
+@every_model
 @settings(max_examples=20, deadline=None)
 @given_values(seed=st.integers(0, 10**6), per_class=st.booleans())
-def test_the_order_of_examples_does_not_matter(seed, per_class):
+def test_the_order_of_examples_does_not_matter(model, seed, per_class):
     rng = np.random.default_rng(seed)
     losses = torch.from_numpy(rng.gamma(2, 1, 60))
     given = torch.from_numpy(rng.integers(0, 3, 60))
     order = torch.from_numpy(rng.permutation(60))
-    one = judge(losses, given, 3, per_class=per_class).clean_probability
-    other = judge(losses[order], given[order], 3, per_class=per_class).clean_probability
+    one = judge(losses, given, 3, model, per_class=per_class).clean_probability
+    other = judge(losses[order], given[order], 3, model, per_class=per_class).clean_probability
     torch.testing.assert_close(one[order], other, rtol=0, atol=1e-6)
 
 
@@ -297,8 +317,43 @@ def test_permuting_class_names_permutes_the_belief():
     assert torch.equal(one.fell_back, other.fell_back[renamed])
 
 
-def test_the_losses_stay_as_they_are():
+@every_model
+def test_the_losses_stay_as_they_are(model):
     losses, given = bimodal(30, 10), labels(30, 10)
     before = losses.clone()
-    judge(losses, given)
+    judge(losses, given, model=model)
     assert torch.equal(losses, before)
+
+
+def test_a_few_extreme_losses_do_not_move_a_beta_mixture():
+    """The outermost twentieth on either side is not fitted, so how far out it lies is the same."""
+    losses = bimodal(80, 20).sort().values
+    further = losses.clone()
+    further[-4:] += 1000
+    further[:4] -= 1000
+    given = labels(100)
+    one = judge(losses, given, model=BetaNoiseModel).clean_probability
+    other = judge(further, given, model=BetaNoiseModel).clean_probability
+    torch.testing.assert_close(one[4:-4], other[4:-4], rtol=0, atol=0)
+    assert other[:4].min() >= other[4]
+    assert other[-4:].max() <= other[-5]
+
+
+def test_a_beta_mixture_needs_its_own_class_where_class_scales_differ():
+    """As for Gaussians: right labels of the small class cost as much as wrong ones of the large."""
+    losses = torch.cat([bimodal(300, 100), quantiles(20, 2.6, 0.1), quantiles(12, 4.0, 0.1)])
+    options = {"given": labels(400, 32), "model": BetaNoiseModel}
+    together = judge(losses, per_class=False, **options).clean_probability[400:420]
+    apart = judge(losses, per_class=True, **options).clean_probability[400:]
+    assert (together < 0.5).all()
+    assert (apart[:20] > 0.5).all()
+    assert (apart[20:] < 0.5).all()
+
+
+def test_with_the_guard_a_class_of_one_beta_is_clean_throughout():
+    """Evenly spread losses are Beta(1, 1), which needs no second component; two heaps do."""
+    losses = torch.cat([torch.linspace(0, 1, 200, dtype=torch.float64), bimodal(150, 50)])
+    guarded = judge(losses, labels(200, 200), model=BetaNoiseModel, one_component_guard=True)
+    assert guarded.one_component.tolist() == [True, False]
+    assert (guarded.clean_probability[:200] == 1).all()
+    assert (guarded.clean_probability[350:] < 0.5).all()

@@ -1,6 +1,6 @@
 """Laws of the only thing an algorithm sees of the data."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, RunSpec
-from ulc.data.augment import weak_augmentation
+from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.prepare import prepare
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.training import Batch, TensorData, paired_batches
@@ -35,6 +35,7 @@ def vectors(count):
         seed=0,
         preprocessing=Preprocessing(kind="vector", shape=(2,), mean=(0.0, 0.0), std=(1.0,)),
         augment=weak_augmentation((2,)),
+        strong=strong_augmentation((2,)),
     )
 
 
@@ -49,6 +50,7 @@ def images(count):
         seed=0,
         preprocessing=Preprocessing(kind="image", shape=(1, 9, 9), mean=(0.5,), std=(0.25,)),
         augment=weak_augmentation((1, 9, 9)),
+        strong=strong_augmentation((1, 9, 9)),
     )
 
 
@@ -124,9 +126,9 @@ def test_in_order_is_in_order_not_augmented_and_draws_nothing(make, size):
 def test_no_pass_changes_what_is_stored(make):
     data = make(10)
     stored, labels = data.stored.clone(), data.given.clone()
-    for batch in [*data.batches(4, views=2), *data.in_order(4)]:
+    for batch in [*data.batches(4, views=2, strong=1), *data.in_order(4)]:
         batch.given.fill_(-1)
-        for view in batch.views:
+        for view in batch.views + batch.strong:
             view.fill_(-1)
     assert torch.equal(data.stored, stored)
     assert torch.equal(data.given, labels)
@@ -169,6 +171,69 @@ def test_doubtful_examples_need_not_be_used_up():
     trusted = torch.tensor([True] * 2 + [False] * 6)
     pairs = list(paired_batches(vectors(8), trusted, 2))
     assert [(len(known), len(unknown)) for known, unknown in pairs] == [(2, 2)]
+
+
+def test_without_strong_views_nothing_more_is_drawn():
+    """An order, then the views of each batch, and no other draw."""
+    data = vectors(20)
+    torch.manual_seed(3)
+    order = torch.randperm(20)
+    expected = [data.augment(data.stored[piece]) for piece in order.split(8) for _ in range(2)]
+    after = torch.get_rng_state()
+    torch.manual_seed(3)
+    batches = list(data.batches(8, views=2, strong=0))
+    assert torch.equal(torch.get_rng_state(), after)
+    assert torch.equal(
+        torch.cat([view for batch in batches for view in batch.views]), torch.cat(expected)
+    )
+    assert all(batch.strong == () for batch in batches)
+
+
+def test_strong_views_are_drawn_after_the_weak_ones():
+    data = vectors(20)
+    torch.manual_seed(3)
+    plain = next(data.batches(8, views=2))
+    torch.manual_seed(3)
+    batch = next(data.batches(8, views=2, strong=2))
+    assert torch.equal(batch.index, plain.index)
+    assert all(map(torch.equal, batch.views, plain.views))
+    first, second = batch.strong
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("make", [vectors, images])
+def test_strong_views_are_of_the_same_examples_made_ready(make):
+    data = replace(make(20), strong=lambda stored: stored + 7)
+    for batch in data.batches(6, views=1, strong=3):
+        assert len(batch.strong) == 3
+        expected = data.preprocessing.ready(data.stored[batch.index] + 7)
+        for view in batch.strong:
+            assert torch.equal(view, expected)
+
+
+def test_only_doubtful_examples_have_strong_views():
+    trusted = torch.arange(12) < 8
+    data = replace(vectors(12), strong=lambda stored: stored + 7)
+    pairs = list(paired_batches(data, trusted, 3, views=1, strong=2))
+    assert len(pairs) == 3
+    for known, unknown in pairs:
+        assert known.strong == ()
+        assert len(unknown.strong) == 2
+        for view in unknown.strong:
+            assert torch.equal(view[:, 0].long() - 7, unknown.index)
+        assert not trusted[unknown.index].any()
+
+
+def test_pairs_without_strong_views_are_the_pairs_there_were():
+    trusted = torch.arange(12) < 8
+    torch.manual_seed(3)
+    plain = list(paired_batches(vectors(12), trusted, 3))
+    torch.manual_seed(3)
+    none = list(paired_batches(vectors(12), trusted, 3, strong=0))
+    for (known, unknown), (same, too) in zip(plain, none, strict=True):
+        assert all(map(torch.equal, known.views, same.views))
+        assert all(map(torch.equal, unknown.views, too.views))
+        assert unknown.strong == too.strong == ()
 
 
 def test_three_examples_are_too_few():

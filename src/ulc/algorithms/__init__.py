@@ -1,29 +1,67 @@
 """Every algorithm by name: a literal, no registration magic."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import entry_points
 from typing import Any
 
 from ulc.algorithms.base import Algorithm
+from ulc.algorithms.coteaching_plus import CoTeachingPlus
 from ulc.algorithms.cross_entropy import CrossEntropy
 from ulc.algorithms.dividemix import DivideMix
+from ulc.algorithms.elr_plus import ElrPlus
+from ulc.algorithms.m_correction import MCorrection
+from ulc.algorithms.meta_learning import MetaLearning
+from ulc.algorithms.pencil import Pencil
 from ulc.algorithms.ulc import ULC
-from ulc.config import Spec, checked
+from ulc.config import Spec, configured
 from ulc.errors import InputError
+from ulc.importing import imported
 
+ENTRY_POINTS = "ulc.algorithms"
 ALGORITHMS: dict[str, type[Algorithm]] = {
     "ce": CrossEntropy,
+    "coteaching_plus": CoTeachingPlus,
+    "pencil": Pencil,
+    "meta_learning": MetaLearning,
+    "m_correction": MCorrection,
     "dividemix": DivideMix,
+    "elr_plus": ElrPlus,
     "ulc": ULC,
 }
 
 
 def find_algorithm(name: str) -> type[Algorithm]:
-    """The algorithm of that name."""
-    if name not in ALGORITHMS:
-        raise InputError(f"unknown algorithm '{name}'; known: {', '.join(ALGORITHMS)}")
-    return ALGORITHMS[name]
+    """The algorithm of that name: ours, an installed package's, or your own module:Class."""
+    if name in ALGORITHMS:
+        return ALGORITHMS[name]
+    if ":" in name:
+        return checked_class(imported(name, "algorithm"), name)
+    others = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
+    if name not in others:
+        known = ", ".join([*ALGORITHMS, *others])
+        raise InputError(f"unknown algorithm '{name}'; known: {known}, or your own module:Class")
+    return checked_class(imported(others[name].value, "algorithm"), name)
+
+
+def checked_class(found: Any, name: str) -> type[Algorithm]:
+    """What was found under that name, if it is an algorithm."""
+    if isinstance(found, type) and issubclass(found, Algorithm) and found is not Algorithm:
+        return found
+    raise InputError(
+        f"'{name}' is no algorithm; name a class derived from ulc.algorithms.base.Algorithm"
+    )
+
+
+def known_algorithms() -> dict[str, type[Algorithm]]:
+    """Ours, and those of installed packages; one that cannot be imported is left out."""
+    found = dict(ALGORITHMS)
+    for entry in entry_points(group=ENTRY_POINTS):
+        with suppress(InputError):
+            found.setdefault(entry.name, find_algorithm(entry.name))
+    return found
 
 
 def configure(name: str, options: Mapping[str, Any]) -> Spec:
     """The algorithm's config with these options, checked."""
-    return checked(find_algorithm(name).config_class, options, where=f"options of {name}")
+    return configured(find_algorithm(name).config_class, options, where=f"options of {name}")

@@ -11,11 +11,12 @@ from torch import Tensor
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.averages import Record
 from ulc.blocks.dividing import divide
+from ulc.blocks.fixmatch import fixmatch_loss
 from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair
 from ulc.blocks.loss_history import LossHistory
 from ulc.blocks.losses import negative_entropy, prior_penalty, soft_cross_entropy
 from ulc.blocks.mixmatch import MixedLoss, Targeted, guess, mixmatch_loss, sharpen
-from ulc.blocks.noise_model import GaussianNoiseModel
+from ulc.blocks.noise_model import NOISE_MODELS
 from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import (
     ENTROPY_SCALINGS,
@@ -44,6 +45,7 @@ class Config(Spec):
     entropy_scaling: Literal["log_classes", "range"] = "log_classes"
     monotone: bool = Field(True, description="a smaller loss is never less likely clean")
     one_component_guard: bool = Field(False, description="a class that looks clean is trusted")
+    mixture: Literal["gaussian", "beta"] = "gaussian"
     threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels as likely right are trusted")
     loss_history: int = Field(1, ge=1, description="epochs a loss is averaged over; 5 at 90 %")
     refinement: Literal["epoch", "batch"] = Field(
@@ -52,10 +54,13 @@ class Config(Spec):
     warmup_epochs: int = Field(30, ge=0)
     warmup_batch_size: int = Field(128, ge=2)
     warmup_entropy: float = Field(1.0, ge=0, description="weight of the confidence penalty")
+    semi_supervised: Literal["mixmatch", "fixmatch"] = "mixmatch"
     temperature: float = Field(0.5, gt=0, description="of sharpening")
     mixup_alpha: float = Field(4.0, ge=0)
     doubtful_weight: float = Field(25.0, ge=0, description="λ_u, reached after `rampup_epochs`")
     rampup_epochs: int = Field(16, ge=0)
+    confidence: float = Field(0.95, ge=0, le=1, description="fixmatch: of a guess that counts")
+    guess_weight: float = Field(1.0, ge=0, description="fixmatch: λ_u, from the start")
     prior_weight: float = Field(0.0, ge=0, description="λ_r; the paper needs none")
     batch_size: int = Field(64, ge=2)
     sgd: SGD = SGD()
@@ -83,11 +88,13 @@ class ULC(Algorithm):
         )
         self.pair = make_pair(lambda: Learner(new_network(heads), config.sgd))
         self.history = LossHistory(config.loss_history, data.given)
-        self.noise_model = GaussianNoiseModel(
+        self.noise_model = NOISE_MODELS[config.mixture](
             per_class=config.per_class,
             monotone=config.monotone,
             one_component_guard=config.one_component_guard,
         )
+        self.fixmatch = config.semi_supervised == "fixmatch"
+        self.views = {"views": 1, "strong": 1} if self.fixmatch else {"views": 2}
         self.normalised = ENTROPY_SCALINGS[config.entropy_scaling]
         self.log_probability = (
             CorruptedLogProbability(config.passes, shared=config.logit_noise == "shared")
@@ -113,12 +120,11 @@ class ULC(Algorithm):
                 trust, self.data.given, trust >= self.config.threshold, self.config.batch_size
             )
             steps = int(trusted.sum()) // self.config.batch_size + 1
-            pairs = paired_batches(self.data, trusted, self.config.batch_size)
+            pairs = paired_batches(self.data, trusted, self.config.batch_size, **self.views)
             for step, (known, unknown) in enumerate(pairs):
                 mixed = self.learn(side, learner, peer, known, unknown)
                 since = epoch + step / steps - self.config.warmup_epochs
-                ramp = linear_rampup(since, self.config.rampup_epochs)
-                loss = mixed.trusted + ramp * self.config.doubtful_weight * mixed.doubtful
+                loss = mixed.trusted + self.doubtful_weight(since) * mixed.doubtful
                 if self.config.prior_weight:
                     loss = loss + self.config.prior_weight * prior_penalty(mixed.logits)
                 learner.descend(loss)
@@ -167,7 +173,7 @@ class ULC(Algorithm):
     def learn(
         self, side: int, learner: Learner, peer: Learner, known: Batch, unknown: Batch
     ) -> MixedLoss:
-        """Guess the doubtful labels, refine the trusted ones, mix, through noisy logits."""
+        """Guess the doubtful labels, correct the trusted ones; both through noisy logits."""
         with evaluating(peer):
             guessed = guess([learner, peer], unknown.views)
         refined = (
@@ -176,6 +182,14 @@ class ULC(Algorithm):
             else guess([learner], known.views)
         )
         corrected = correct(refined, known.given, self.trust[side, known.index])
+        if self.fixmatch:
+            return fixmatch_loss(
+                learner,
+                Targeted(known.views, corrected),
+                Targeted(unknown.strong, guessed),
+                confidence=self.config.confidence,
+                log_probability=self.log_probability,
+            )
         return mixmatch_loss(
             learner,
             Targeted(known.views, sharpen(corrected, self.config.temperature)),
@@ -183,6 +197,12 @@ class ULC(Algorithm):
             alpha=self.config.mixup_alpha,
             log_probability=self.log_probability,
         )
+
+    def doubtful_weight(self, since: float) -> float:
+        """λ_u, `since` epochs after warm-up."""
+        if self.fixmatch:
+            return self.config.guess_weight
+        return self.config.doubtful_weight * linear_rampup(since, self.config.rampup_epochs)
 
     def judge(self) -> Judgement:
         """Trust, prediction and uncertainty, mean of both networks'; none before warm-up ends."""

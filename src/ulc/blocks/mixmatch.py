@@ -59,9 +59,7 @@ def mixmatch_loss(
     Rows whose first partner is trusted: soft cross entropy. Rows whose first partner is
     doubtful: squared error, mean over rows and classes (methods A12).
     """
-    inputs = torch.cat([*known.views, *unknown.views])
-    targets = [known.target] * len(known.views) + [unknown.target] * len(unknown.views)
-    target = torch.cat(targets)
+    inputs, target = joined(known, unknown)
     lam = draw_lambda(alpha)
     partner = torch.randperm(len(inputs), device=inputs.device)
     mixed_target = blend(target, partner, lam)
@@ -73,3 +71,9 @@ def mixmatch_loss(
         doubtful=(log_p[count:].exp() - mixed_target[count:]).square().mean(),
         logits=output.logits,
     )
+
+
+def joined(known: Targeted, unknown: Targeted) -> tuple[Tensor, Tensor]:
+    """All views of both sets in one batch, trusted first, each row with its target."""
+    targets = [known.target] * len(known.views) + [unknown.target] * len(unknown.views)
+    return torch.cat([*known.views, *unknown.views]), torch.cat(targets)

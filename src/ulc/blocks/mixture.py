@@ -134,6 +134,8 @@ def extreme_by(group: Tensor, values: Tensor, groups: int, which: str) -> Tensor
 
 def quantile_by(group: Tensor, values: Tensor, groups: int, share: float) -> Tensor:
     """(G,) the value below which `share` of each group lies, interpolated; 0 for an empty one."""
+    if len(values) == 0:
+        return values.new_zeros(groups)
     ordered = values[values.argsort()[group[values.argsort()].argsort(stable=True)]]
     sizes = torch.bincount(group, minlength=groups)
     place = share * (sizes - 1).clamp(min=0).to(values)

@@ -106,13 +106,13 @@ class BetaNoiseModel(NoiseModel):
         low = quantile_by(group, losses, groups, 0.05)
         span = quantile_by(group, losses, groups, 0.95) - low
         scaled = (losses - low[group]) / span.clamp(min=1e-12)[group]
+        sizes = torch.bincount(group, minlength=groups)
         kept = (scaled >= 0) & (scaled <= 1)
         scaled, group = scaled[kept], group[kept]
-        sizes = torch.bincount(group, minlength=groups)
         mixtures = fit_beta_mixtures(scaled, group, groups=groups, max_steps=self.max_steps)
         fit = self.reliable(sizes, span, mixtures)
         single = single_log_likelihood(scaled, group, groups)
-        one = simpler(single, mixtures.log_likelihood, sizes)
+        one = simpler(single, mixtures.log_likelihood, torch.bincount(group, minlength=groups))
         return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, fit, one, self.monotone)
 
 

@@ -46,7 +46,8 @@ Network = Annotated[
 def train(
     data: Data = None,
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help="See `ulc algorithms`.")
+        str,
+        typer.Option("--algorithm", "-a", help="See `ulc algorithms`, or your own module:Class."),
     ] = "ulc",
     noise: NoiseText = None,
     imbalance: ImbalanceText = None,
@@ -176,7 +177,11 @@ def print_results(done: list[tuple[str, "RunFolder"]], *, as_json: bool, quiet: 
 def sweep(
     data: Annotated[str, typer.Argument(help="As for `ulc train`.")] = "fashion",
     algorithms: Annotated[
-        str, typer.Option(help="Names with commas; ablations: ulc-without-csm, -eum, -aul.")
+        str,
+        typer.Option(
+            help="Names with commas; variants of ULC: ulc-without-csm, -eum, -aul, ulc-fixmatch, "
+            "ulc-beta; all: every algorithm and ulc-fixmatch."
+        ),
     ] = "ce,dividemix,ulc,ulc-without-csm,ulc-without-eum,ulc-without-aul",
     seeds: Annotated[str, typer.Option(help="Whole numbers with commas.")] = "0,1,2",
     noise: NoiseText = "symmetric:0.5",
@@ -193,7 +198,7 @@ def sweep(
     from ulc.config import NetworkSpec, RunSpec
     from ulc.experiments.sweep import run_sweep
     from ulc.experiments.tables import markdown_table
-    from ulc.experiments.variants import variant
+    from ulc.experiments.variants import EVERY, variant
 
     base = RunSpec(
         data=parse.data(data),
@@ -206,7 +211,7 @@ def sweep(
         name: [
             variant(base.model_copy(update={"seed": seed}), name, epochs=epochs) for seed in numbers
         ]
-        for name in algorithms.split(",")
+        for name in (EVERY if algorithms == "all" else algorithms.split(","))
     }
     runs: dict[str, list[RunFolder]] = {name: [] for name in specs}
     for name, folder in run_sweep(specs, out, jobs=jobs, device=device):
@@ -259,10 +264,10 @@ def algorithms(
     as_json: Json = False,
 ) -> None:
     """List the algorithms, or the options of one."""
-    from ulc.algorithms import ALGORITHMS, find_algorithm
+    from ulc.algorithms import find_algorithm, known_algorithms
 
     if name is None:
-        rows = {key: (each.__doc__ or "").splitlines()[0] for key, each in ALGORITHMS.items()}
+        rows = {key: about(each) for key, each in known_algorithms().items()}
         print_pairs(rows, "algorithm", "what it does", as_json=as_json)
         return
     config = find_algorithm(name).config_class()
@@ -272,6 +277,11 @@ def algorithms(
         for key, value in config.model_dump(mode="json").items()
     }
     print_pairs(rows, "option", "default, meaning", as_json=as_json)
+
+
+def about(algorithm: type) -> str:
+    """The first line of its docstring."""
+    return next(iter((algorithm.__doc__ or "").strip().splitlines()), "")
 
 
 @app.command()
@@ -337,6 +347,9 @@ def noise(
 
 def main() -> NoReturn:
     """Run the command; a user's mistake ends in one sentence and exit code 2."""
+    # Last, so that a user's own network or algorithm is found and nothing of ours is shadowed.
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
     try:
         app()
     except InputError as error:

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ulc.data.randaugment import cutout, rand_augment
+
 Augment = Callable[[Tensor], Tensor]
 
 
@@ -16,6 +18,14 @@ def weak_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Augme
         padding = max(1, shape[-1] // 8) if shift is None else shift
         return lambda images: random_flip(random_crop(images, padding=padding))
     return lambda vectors: jitter(vectors, strength=0.1)
+
+
+def strong_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Augment:
+    """The weak one and RandAugment and cutout for images; more jitter and gaps for vectors."""
+    if len(shape) == 3:
+        weak = weak_augmentation(shape, shift)
+        return lambda images: cutout(rand_augment(weak(images)))
+    return lambda vectors: drop_features(jitter(vectors, strength=0.3), share=0.2)
 
 
 def random_crop(images: Tensor, *, padding: int) -> Tensor:
@@ -36,3 +46,8 @@ def random_flip(images: Tensor) -> Tensor:
 def jitter(vectors: Tensor, *, strength: float) -> Tensor:
     """Add Gaussian noise of standard deviation `strength` (features have one overall)."""
     return vectors + strength * torch.randn_like(vectors)
+
+
+def drop_features(vectors: Tensor, *, share: float) -> Tensor:
+    """Set each feature to its mean, zero, with this probability."""
+    return torch.where(torch.rand_like(vectors) < share, 0.0, vectors)

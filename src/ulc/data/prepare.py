@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ulc.config import NoiseSpec, RunSpec
-from ulc.data.augment import weak_augmentation
+from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.imbalance import keep
 from ulc.data.label_files import read_labels
 from ulc.data.noise import corrupt, realised_transition
@@ -86,6 +86,7 @@ def prepare(spec: RunSpec, device: torch.device) -> Prepared:
         seed=spec.seed,
         preprocessing=preprocessing,
         augment=weak_augmentation(preprocessing.shape, source.shift),
+        strong=strong_augmentation(preprocessing.shape, source.shift),
     )
     test = None
     if source.test_inputs is not None and source.test_labels is not None:

@@ -19,11 +19,13 @@ class Batch:
     index: (B,) positions in the training set
     views: each (B, …): independent augmentations of the same examples
     given: (B,) labels as they came, possibly wrong
+    strong: further views, changed more
     """
 
     index: Tensor
     views: tuple[Tensor, ...]
     given: Tensor
+    strong: tuple[Tensor, ...] = ()
 
     @property
     def inputs(self) -> Tensor:
@@ -55,7 +57,9 @@ class TrainingData(Protocol):
 
     def __len__(self) -> int: ...
 
-    def batches(self, size: int, *, views: int = 1, among: Tensor | None = None) -> Iterator[Batch]:
+    def batches(
+        self, size: int, *, views: int = 1, strong: int = 0, among: Tensor | None = None
+    ) -> Iterator[Batch]:
         """One shuffled pass over all examples, or over those `among` the given positions."""
         ...
 
@@ -74,6 +78,7 @@ class TensorData:
     seed: int
     preprocessing: Preprocessing
     augment: Augment
+    strong: Augment
 
     def __post_init__(self) -> None:
         if len(self.given) < 4:
@@ -84,14 +89,18 @@ class TensorData:
     def __len__(self) -> int:
         return len(self.given)
 
-    def batches(self, size: int, *, views: int = 1, among: Tensor | None = None) -> Iterator[Batch]:
-        """One shuffled pass, each example augmented `views` times."""
+    def batches(
+        self, size: int, *, views: int = 1, strong: int = 0, among: Tensor | None = None
+    ) -> Iterator[Batch]:
+        """One shuffled pass, each example augmented weakly `views` and strongly `strong` times."""
         positions = torch.arange(len(self), device=self.given.device) if among is None else among
         order = positions[torch.randperm(len(positions), device=positions.device)]
         for index in cut(order, size):
             stored = self.stored[index]
-            seen = tuple(self.preprocessing.ready(self.augment(stored)) for _ in range(views))
-            yield Batch(index, seen, self.given[index])
+            ready = self.preprocessing.ready
+            seen = tuple(ready(self.augment(stored)) for _ in range(views))
+            changed = tuple(ready(self.strong(stored)) for _ in range(strong))
+            yield Batch(index, seen, self.given[index], changed)
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
         """One pass in order, not augmented; draws no random number."""
@@ -108,19 +117,22 @@ def cut(order: Tensor, size: int) -> Iterator[Tensor]:
 
 
 def paired_batches(
-    data: TrainingData, trusted: Tensor, size: int, *, views: int = 2
+    data: TrainingData, trusted: Tensor, size: int, *, views: int = 2, strong: int = 0
 ) -> Iterator[tuple[Batch, Batch]]:
     """One pass over the trusted examples, each batch beside one of doubtful ones.
 
     An epoch is one pass over the trusted set (methods A18): the doubtful set repeats, or is
-    not used up. `trusted` is an (N,) mask with examples on both sides.
+    not used up. `trusted` is an (N,) mask with examples on both sides; doubtful examples have
+    `strong` further views.
     """
-    doubtful = endless(data, (~trusted).nonzero().squeeze(1), size, views)
+    doubtful = endless(data, (~trusted).nonzero().squeeze(1), size, views, strong)
     for known in data.batches(size, views=views, among=trusted.nonzero().squeeze(1)):
         yield known, next(doubtful)
 
 
-def endless(data: TrainingData, among: Tensor, size: int, views: int) -> Iterator[Batch]:
+def endless(
+    data: TrainingData, among: Tensor, size: int, views: int, strong: int
+) -> Iterator[Batch]:
     """Pass after pass, shuffled anew."""
     while True:
-        yield from data.batches(size, views=views, among=among)
+        yield from data.batches(size, views=views, strong=strong, among=among)

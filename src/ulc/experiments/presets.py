@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from ulc.algorithms import find_algorithm
-from ulc.config import RunSpec
+from ulc.config import RunSpec, merge
 from ulc.errors import InputError
 
 
@@ -38,35 +38,30 @@ def find_preset(spec: RunSpec) -> Preset:
         raise InputError(f"unknown data source '{spec.data.source}'; known: {', '.join(presets)}")
     section = presets[spec.data.source]
     options = dict(section.get(spec.algorithm, {}))
+    epochs = options.pop("epochs", section["epochs"])
     rows = [row for row in section.get("noise", ()) if spec.noise.kind in row["kinds"]]
     if rows:
         nearest = min(rows, key=lambda row: abs(row["rate"] - spec.noise.rate))
         known = find_algorithm(spec.algorithm).config_class.model_fields
         options |= {key: value for key, value in nearest["options"].items() if key in known}
-    return Preset(section["epochs"], options)
+    return Preset(epochs, options)
 
 
 def scale_epochs(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
-    """Everything that counts epochs, made longer or shorter with the run."""
+    """Everything that counts epochs or steps, made longer or shorter with the run."""
 
     def scaled(name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
             return scale_epochs(value, factor)
         if name == "milestones":
             return [max(1, round(factor * each)) for each in value]
-        return max(1, round(factor * value)) if name.endswith("_epochs") and value else value
+        return (
+            max(1, round(factor * value))
+            if name.endswith(("_epochs", "_steps")) and value
+            else value
+        )
 
     return {name: scaled(name, value) for name, value in options.items()}
-
-
-def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """`above` over `below`, section by section."""
-    merged = dict(below)
-    for name, value in above.items():
-        inner = merged.get(name)
-        both = isinstance(value, Mapping) and isinstance(inner, Mapping)
-        merged[name] = merge(inner, value) if both else value  # type: ignore[arg-type]
-    return merged
 
 
 @cache

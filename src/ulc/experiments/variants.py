@@ -1,25 +1,26 @@
-"""Algorithms and ablations by the names of the paper's tables."""
+"""Algorithms, and variants of ULC that are one option away from it, by name."""
 
 from typing import Any
 
-from ulc.algorithms import ALGORITHMS
+from ulc.algorithms import ALGORITHMS, find_algorithm
 from ulc.config import RunSpec
-from ulc.errors import InputError
 from ulc.experiments.presets import with_preset
 
-ABLATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "ulc-without-csm": ("ulc", {"per_class": False}),
     "ulc-without-eum": ("ulc", {"doubt_weight": 0.0}),
     "ulc-without-aul": ("ulc", {"logit_noise": "off"}),
+    "ulc-fixmatch": ("ulc", {"semi_supervised": "fixmatch"}),
+    "ulc-beta": ("ulc", {"mixture": "beta"}),
 }
+
+EVERY = (*ALGORITHMS, "ulc-fixmatch")  # all that the paper compares, each once
 
 
 def variant(base: RunSpec, name: str, *, epochs: int | None = None) -> RunSpec:
-    """The run `base` with the algorithm or ablation `name` and its preset."""
-    if name not in ABLATIONS and name not in ALGORITHMS:
-        known = ", ".join([*ALGORITHMS, *ABLATIONS])
-        raise InputError(f"unknown algorithm or ablation '{name}'; known: {known}")
-    algorithm, options = ABLATIONS.get(name, (name, {}))
+    """The run `base` with the algorithm or variant `name` and its preset."""
+    algorithm, options = VARIANTS.get(name, (name, {}))
+    find_algorithm(algorithm)
     return with_preset(
         base.model_copy(update={"algorithm": algorithm}), epochs=epochs, options=options
     )

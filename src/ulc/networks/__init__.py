@@ -1,6 +1,5 @@
 """Backbones, ours and the user's, and the heads an algorithm wants on them."""
 
-import importlib
 from collections.abc import Callable
 
 import torch
@@ -8,6 +7,7 @@ from torch import nn
 
 from ulc.config import NetworkSpec
 from ulc.errors import InputError
+from ulc.importing import imported
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.networks.mlp import MLP
 from ulc.networks.preact_resnet import PreActResNet18
@@ -54,14 +54,7 @@ def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> Callable[[], nn
 
 def own_module(name: str) -> Callable[[], nn.Module]:
     """A user's `module:Class` that maps a batch to pooled features."""
-    module, _, attribute = name.partition(":")
-    try:
-        made = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(
-            f"network '{name}' cannot be imported ({error}); "
-            "check the name and that the module is on PYTHONPATH"
-        ) from None
+    made = imported(name, "network")
 
     def new_backbone() -> nn.Module:
         try:

@@ -1,0 +1,181 @@
+"""RandAugment and cutout on a batch of images, drawn for each image by itself (FixMatch).
+
+Fourteen operations with the ranges that FixMatch uses; those on tones are Pillow's, shears are
+about the centre. Each takes (B, C, H, W) floats in 0 … 255 and a (B,) level in (0, 1), and gives
+the images changed.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+GREY = 127.0
+SMOOTHING = ((1.0, 1.0, 1.0), (1.0, 5.0, 1.0), (1.0, 1.0, 1.0))  # over 13, Pillow's own
+LUMA = (0.299, 0.587, 0.114)
+
+
+def rand_augment(images: Tensor, rounds: int = 2) -> Tensor:
+    """In each round every image undergoes a random operation at a random level of nine."""
+    changed = images.to(torch.float32, copy=True)
+    for _ in range(rounds):
+        chosen = torch.randint(len(OPERATIONS), (len(images),), device=images.device)
+        level = torch.randint(1, 10, (len(images),), device=images.device) / 10
+        for number, operation in enumerate(OPERATIONS):
+            rows = (chosen == number).nonzero().squeeze(1)
+            if len(rows):
+                changed[rows] = operation(changed[rows], level[rows]).clamp(0, 255).round()
+    return changed.to(images.dtype)
+
+
+def cutout(images: Tensor) -> Tensor:
+    """A grey square of half the image's height and width, its centre anywhere in the image."""
+    count, _, height, width = images.shape
+    down = torch.arange(height, device=images.device) - places(count, height, images)
+    across = torch.arange(width, device=images.device) - places(count, width, images)
+    hit_down = (down >= -(height // 4)) & (down < height // 2 - height // 4)
+    hit_across = (across >= -(width // 4)) & (across < width // 2 - width // 4)
+    hit = hit_down[:, None, :, None] & hit_across[:, None, None, :]
+    return torch.where(hit, torch.tensor(GREY, device=images.device).to(images.dtype), images)
+
+
+def places(count: int, size: int, images: Tensor) -> Tensor:
+    """(B, 1) random centres along one side."""
+    return torch.randint(size, (count, 1), device=images.device)
+
+
+def identity(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001 (all have one signature)
+    """Nothing."""
+    return images
+
+
+def auto_contrast(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
+    """Each channel stretched from black to white."""
+    low, high = images.amin((2, 3), keepdim=True), images.amax((2, 3), keepdim=True)
+    return torch.where(high > low, (images - low) * (255 / (high - low).clamp(min=1)), images)
+
+
+def brightness(images: Tensor, level: Tensor) -> Tensor:
+    """Towards black."""
+    return towards(torch.zeros_like(images), images, level)
+
+
+def colour(images: Tensor, level: Tensor) -> Tensor:
+    """Towards grey tones."""
+    return towards(grey_tones(images), images, level)
+
+
+def contrast(images: Tensor, level: Tensor) -> Tensor:
+    """Towards the image's mean grey."""
+    return towards(grey_tones(images).mean((1, 2, 3), keepdim=True), images, level)
+
+
+def sharpness(images: Tensor, level: Tensor) -> Tensor:
+    """Towards a smoothed image; the border stays."""
+    channels = images.shape[1]
+    kernel = (torch.tensor(SMOOTHING, device=images.device) / 13).expand(channels, 1, 3, 3)
+    smooth = images.clone()
+    if min(images.shape[2:]) > 2:
+        smooth[:, :, 1:-1, 1:-1] = F.conv2d(images, kernel, groups=channels)
+    return towards(smooth, images, level)
+
+
+def equalize(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
+    """Each channel's histogram made flat."""
+    count, channels, height, width = images.shape
+    tones = images.long().reshape(count * channels, height * width)
+    histogram = torch.zeros(len(tones), 256, dtype=torch.long, device=images.device)
+    histogram.scatter_add_(1, tones, torch.ones_like(tones))
+    step = (height * width - histogram.gather(1, tones.amax(1, keepdim=True))) // 255
+    before = histogram.cumsum(1) - histogram
+    table = ((before + step // 2) // step.clamp(min=1)).clamp(max=255)
+    flat = torch.where(step > 0, table.gather(1, tones), tones)
+    return flat.view(images.shape).to(images)
+
+
+def posterize(images: Tensor, level: Tensor) -> Tensor:
+    """Fewer bits: four at the lowest level, seven at the highest."""
+    bits = (level * 4).floor() + 4
+    step = (2 ** (8 - bits)).view(-1, 1, 1, 1)
+    return (images / step).floor() * step
+
+
+def solarize(images: Tensor, level: Tensor) -> Tensor:
+    """Bright pixels inverted."""
+    threshold = 256 - 256 * level.view(-1, 1, 1, 1)
+    return torch.where(images < threshold, images, 255 - images)
+
+
+def rotate(images: Tensor, level: Tensor) -> Tensor:
+    """Up to 30 degrees either way."""
+    angle = signed(level) * math.radians(30)
+    stretch = images.shape[2] / images.shape[3]
+    cos, sin = angle.cos(), angle.sin()
+    return moved(images, ((cos, sin * stretch, None), (-sin / stretch, cos, None)))
+
+
+def shear_x(images: Tensor, level: Tensor) -> Tensor:
+    """Rows pushed sideways."""
+    return moved(
+        images,
+        ((None, signed(level) * 0.3 * images.shape[2] / images.shape[3], None), (None, None, None)),
+    )
+
+
+def shear_y(images: Tensor, level: Tensor) -> Tensor:
+    """Columns pushed up or down."""
+    return moved(
+        images,
+        ((None, None, None), (signed(level) * 0.3 * images.shape[3] / images.shape[2], None, None)),
+    )
+
+
+def translate_x(images: Tensor, level: Tensor) -> Tensor:
+    """Moved sideways by up to 0.3 of the width."""
+    return moved(images, ((None, None, 2 * signed(level) * 0.3), (None, None, None)))
+
+
+def translate_y(images: Tensor, level: Tensor) -> Tensor:
+    """Moved up or down by up to 0.3 of the height."""
+    return moved(images, ((None, None, None), (None, None, 2 * signed(level) * 0.3)))
+
+
+OPERATIONS: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
+    auto_contrast, brightness, colour, contrast, equalize, identity, posterize, rotate, sharpness,
+    shear_x, shear_y, solarize, translate_x, translate_y,
+)  # fmt: skip
+
+
+def towards(other: Tensor, images: Tensor, level: Tensor) -> Tensor:
+    """What is kept of the image: 0.05 to 0.95, by level."""
+    kept = (0.05 + 0.9 * level).view(-1, 1, 1, 1)
+    return other + kept * (images - other)
+
+
+def grey_tones(images: Tensor) -> Tensor:
+    """(B, 1, H, W) luma of three channels, the mean of any other number."""
+    if images.shape[1] != 3:
+        return images.mean(1, keepdim=True)
+    weights = torch.tensor(LUMA, device=images.device).view(1, 3, 1, 1)
+    return (images * weights).sum(1, keepdim=True)
+
+
+def signed(level: Tensor) -> Tensor:
+    """The level with a random sign."""
+    return torch.where(torch.rand(len(level), device=level.device) < 0.5, level, -level)
+
+
+def moved(images: Tensor, rows: tuple[tuple[Tensor | None, ...], ...]) -> Tensor:
+    """Each image through its own affine map: the nearest pixel, black from outside.
+
+    `rows` are those of a 2 × 3 matrix in coordinates from −1 to 1; what is None is the identity's.
+    """
+    matrix = torch.eye(2, 3, device=images.device).repeat(len(images), 1, 1)
+    for i, row in enumerate(rows):
+        for j, entry in enumerate(row):
+            if entry is not None:
+                matrix[:, i, j] = entry
+    grid = F.affine_grid(matrix, list(images.shape), align_corners=False)
+    return F.grid_sample(images, grid, mode="nearest", padding_mode="zeros", align_corners=False)

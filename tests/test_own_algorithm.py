@@ -1,0 +1,141 @@
+"""The guide `docs/add_an_algorithm.md`, followed by the letter, in a folder of its own."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import ulc
+from stub_data import embeddings
+from ulc import algorithms
+from ulc.algorithms.cross_entropy import CrossEntropy
+from ulc.errors import InputError
+from ulc.testing import Case, check_algorithm, toy_data
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "tests" / "examples" / "generalised_cross_entropy.py"
+GUIDE = (ROOT / "docs" / "add_an_algorithm.md").read_text()
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", GUIDE, re.DOTALL)
+PYTHON = [code for language, code in BLOCKS if language == "python"]
+COMMANDS = [line for language, code in BLOCKS if not language for line in code.splitlines()]
+NAME = "generalised_cross_entropy:GeneralisedCrossEntropy"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A user's folder: the file from the guide, and some data."""
+    (tmp_path / "generalised_cross_entropy.py").write_text(PYTHON[0])
+    np.savez(tmp_path / "embeddings.npz", **embeddings())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def gce(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLE.parent)
+    return algorithms.find_algorithm(NAME)
+
+
+def python(folder, code):
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_the_file_in_the_guide_is_the_example_that_is_tested():
+    assert PYTHON[0] == EXAMPLE.read_text()
+
+
+def test_it_passes_the_laws_as_the_guide_says(folder):
+    python(folder, PYTHON[1])
+
+
+def test_it_trains_from_python_as_the_guide_says(folder):
+    printed = python(folder, PYTHON[2])
+    assert 0 <= float(printed.split()[0]) <= 1
+    (run,) = (folder / "runs").iterdir()
+    assert ulc.load_run(run).spec.options["q"] == 0.5
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_it_trains_from_the_command_line_as_the_guide_says(folder, command):
+    program, *arguments = shlex.split(command)
+    assert program == "ulc"
+    done = subprocess.run(
+        [sys.executable, "-m", "ulc", *arguments], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_is_generalised_cross_entropy(gce):
+    """The gradient of (1 − p^q)/q is p^q times that of −log p; as q goes to 0 it is the same."""
+    data = toy_data("vector")
+    tiny, _ = Case(gce, "vector", {"q": 1e-4}).trained(data)
+    plain, _ = Case(CrossEntropy, "vector").trained(data)
+    torch.testing.assert_close(
+        tiny.learner.network.head.weight, plain.learner.network.head.weight, rtol=0, atol=1e-3
+    )
+
+
+def test_an_installed_package_s_algorithm_is_found_by_its_entry_point(gce, monkeypatch):
+    entry = EntryPoint(name="gce", value=NAME, group="ulc.algorithms")
+    broken = EntryPoint(name="broken", value="no_such_module:Thing", group="ulc.algorithms")
+    monkeypatch.setattr(algorithms, "entry_points", lambda group: [entry, broken])
+    assert algorithms.find_algorithm("gce") is gce
+    known = algorithms.known_algorithms()
+    assert known["gce"] is gce
+    assert "broken" not in known
+    assert set(algorithms.ALGORITHMS) < set(known)
+    with pytest.raises(InputError, match="no_such_module"):
+        algorithms.find_algorithm("broken")
+
+
+@pytest.mark.usefixtures("gce")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing", "unknown algorithm 'nothing'; known: ce, .*or your own module:Class"),
+        ("no_such_module:Class", "algorithm 'no_such_module:Class' cannot be imported"),
+        ("generalised_cross_entropy:Missing", "cannot be imported .*Missing"),
+        ("generalised_cross_entropy:Config", "'.*:Config' is no algorithm; name a class derived"),
+        ("ulc.algorithms.base:Algorithm", "'.*:Algorithm' is no algorithm"),
+        ("ulc.algorithms.base:seeded", "'.*:seeded' is no algorithm"),
+    ],
+)
+def test_what_is_no_algorithm_is_refused_in_one_sentence(name, message):
+    with pytest.raises(InputError, match=message):
+        algorithms.find_algorithm(name)
+
+
+def test_a_module_that_fails_is_named(folder):
+    (folder / "broken.py").write_text("1 / 0\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "ulc", "train", "embeddings.npz", "-a", "broken:Thing"],
+        cwd=folder, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "broken:Thing" in done.stderr
+    assert not (folder / "runs").exists()
+
+
+def test_its_run_shows_its_name(folder):
+    command = next(each for each in COMMANDS if each.startswith("ulc train"))
+    done = subprocess.run(
+        [sys.executable, "-m", "ulc", *shlex.split(command)[1:], "--json"],
+        cwd=folder, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (row,) = json.loads(done.stdout)
+    assert row["spec"]["algorithm"] == NAME
+    assert row["done"]
+
+
+def test_check_algorithm_takes_options(gce):
+    check_algorithm(gce, {"q": 0.5})
