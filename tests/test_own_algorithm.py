@@ -97,7 +97,49 @@ def test_an_installed_package_s_algorithm_is_found_by_its_entry_point(gce, monke
         algorithms.find_algorithm("broken")
 
 
-@pytest.mark.usefixtures("gce")
+UNFINISHED = """
+from ulc.algorithms.base import Algorithm
+from ulc.config import Spec
+
+class Unconfigured(Algorithm):
+    def train_epoch(self, epoch):
+        return {}
+
+class Demanding(Spec):
+    needed: int
+
+class Idle(Algorithm):
+    config_class = Demanding
+
+class Complete(Idle):
+    def train_epoch(self, epoch):
+        return {}
+"""
+
+
+@pytest.fixture
+def unfinished(tmp_path, monkeypatch):
+    (tmp_path / "unfinished.py").write_text(UNFINISHED)
+    (tmp_path / "unfinished_quits.py").write_text("raise SystemExit(0)")
+    (tmp_path / "unfinished_chatters.py").write_text("raise ValueError('first line\\nsecond')")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+@pytest.mark.usefixtures("unfinished")
+def test_an_option_without_a_default_is_named():
+    with pytest.raises(InputError, match=r"each needs a default: 'needed'"):
+        algorithms.configure("unfinished:Complete", {})
+
+
+def test_the_settings_of_ours_do_not_reach_an_algorithm_of_yours(gce):
+    """Its `sgd` may mean the same, its `threshold` or `memory` need not."""
+    asymmetric = ulc.RunSpec(
+        data={"source": "cifar10"}, noise={"kind": "asymmetric", "rate": 0.4}, algorithm=NAME
+    )
+    assert ulc.with_preset(asymmetric).options == {}
+
+
+@pytest.mark.usefixtures("gce", "unfinished")
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -107,6 +149,10 @@ def test_an_installed_package_s_algorithm_is_found_by_its_entry_point(gce, monke
         ("generalised_cross_entropy:Config", "'.*:Config' is no algorithm; name a class derived"),
         ("ulc.algorithms.base:Algorithm", "'.*:Algorithm' is no algorithm"),
         ("ulc.algorithms.base:seeded", "'.*:seeded' is no algorithm"),
+        ("unfinished:Unconfigured", "'unfinished:Unconfigured' has no config_class; set it to"),
+        ("unfinished:Idle", "'unfinished:Idle' does not say how it learns; define train_epoch"),
+        ("unfinished_quits:Anything", "cannot be imported"),
+        ("unfinished_chatters:Anything", r"cannot be imported \(first line\); check"),
     ],
 )
 def test_what_is_no_algorithm_is_refused_in_one_sentence(name, message):

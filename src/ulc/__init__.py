@@ -16,6 +16,7 @@ _PLACES = {
     "RunSpec": "ulc.config",
     "load_run": "ulc.api",
     "train": "ulc.api",
+    "with_preset": "ulc.experiments.presets",
 }
 __all__ = sorted(_PLACES)
 

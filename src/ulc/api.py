@@ -7,7 +7,7 @@ from ulc.config import RunSpec
 from ulc.judgement import Judgement
 from ulc.run_folder import Records, RunFolder
 from ulc.training.model import Model
-from ulc.training.run import run
+from ulc.training.run import run, start_fresh
 from ulc.training.trainer import Watcher
 
 
@@ -55,11 +55,15 @@ def train(
     *,
     device: str = "auto",
     watcher: Watcher | None = None,
+    fresh: bool = False,
 ) -> Run:
     """Train what `spec` says in a folder of its own under `out`.
 
-    A run that was killed goes on where it stopped; a finished one is only read.
+    A run that was killed goes on where it stopped; a finished one is only read, unless `fresh`.
+    The spec is taken as it is; `ulc.with_preset(spec)` is it with its data set's settings.
     """
+    if fresh:
+        start_fresh(spec, Path(out))
     return Run(run(spec, Path(out), device=device, watcher=watcher))
 
 

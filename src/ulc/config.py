@@ -191,7 +191,8 @@ def configured(kind: type[S], options: Mapping[str, Any], *, where: str) -> S:
     An option inside a section leaves the rest of it at what `kind` says, not at what the section's
     own class says: an algorithm's optimiser has defaults of its own.
     """
-    return checked(kind, merge(kind().model_dump(), options), where=where)
+    defaults = checked(kind, {}, where=f"{where}, of which each needs a default").model_dump()
+    return checked(kind, merge(defaults, options), where=where)
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

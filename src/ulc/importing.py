@@ -11,9 +11,10 @@ def imported(name: str, what: str) -> Any:
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # A user's own module may raise anything; Python shows it as the cause.
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(
-            f"{what} '{name}' cannot be imported ({error}); "
+            f"{what} '{name}' cannot be imported ({reason}); "
             "check the name and that the module is in this folder or on PYTHONPATH"
         ) from error

@@ -48,7 +48,7 @@ class Judgement:
 
     @property
     def class_prior(self) -> Floats:
-        """(K,) class frequencies that the corrected labels imply (methods A31)."""
+        """(K,) class frequencies that the corrected labels imply."""
         prior = self.corrected.mean(0)
         return prior / prior.sum()
 

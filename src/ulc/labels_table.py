@@ -20,7 +20,7 @@ def label_rows(
 ) -> Iterator[dict[str, Any]]:
     """A row for each label, in order of suspicion; `id` is its position in the training data.
 
-    A label is an issue where it is not trusted and another class is suggested (methods A30).
+    A label is an issue where it is not trusted and another class is suggested.
     """
     suggested = judgement.suggested
     issue = ~judgement.trusted(threshold) & (suggested != judgement.given)

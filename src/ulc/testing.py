@@ -127,9 +127,8 @@ def quick_options(config_class: type[Spec]) -> dict[str, Any]:
         for ending, small in SMALL.items()
         if f"_{name}".endswith(f"_{ending}")
     }
-    if "sgd" in config_class.model_fields:
-        options["sgd"] = {"milestones": (EPOCHS - 1,)}
-    return options
+    falling = {"sgd": {"milestones": (EPOCHS - 1,)}, "adam": {"constant_epochs": EPOCHS - 1}}
+    return options | {name: falling[name] for name in falling if name in config_class.model_fields}
 
 
 def check_algorithm(cls: type[Algorithm], options: Mapping[str, Any] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Co-teaching+, rule by rule (Yu et al., ICML 2019; methods §3)."""
+"""Co-teaching+, rule by rule (Yu et al., ICML 2019)."""
 
 import numpy as np
 import pytest
@@ -36,6 +36,24 @@ def test_where_nothing_would_be_left_the_whole_batch_is_learned(among, share):
     losses = [torch.rand(3), torch.rand(3)]
     for_first, for_second = exchange(losses, torch.tensor(among, dtype=torch.int64), share)
     assert for_first.tolist() == for_second.tolist() == [0, 1, 2]
+
+
+def test_a_share_that_is_one_example_but_for_rounding_keeps_it():
+    """(1 − 0.9)·10 is a little less than one in floats."""
+    losses = [torch.arange(10.0), torch.arange(10.0).flip(0)]
+    for_first, for_second = exchange(losses, torch.arange(10), 1 - 0.9)
+    assert (for_first.tolist(), for_second.tolist()) == ([9], [0])
+
+
+def test_on_clean_data_little_is_forgotten():
+    """A mixture always splits; where one Gaussian explains the losses as well, nothing is wrong."""
+    algorithm = build()
+    torch.manual_seed(0)
+    one_kind = torch.randn(61).mul(0.1).add(1)
+    algorithm.pair[0].forward = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "example_losses", lambda *_: one_kind)
+        assert algorithm.estimated_noise() == 0
 
 
 def test_they_disagree_where_they_favour_different_classes():

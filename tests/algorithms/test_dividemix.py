@@ -1,4 +1,4 @@
-"""DivideMix, equation by equation (Li et al., ICLR 2020; methods §1.2)."""
+"""DivideMix, equation by equation (Li et al., ICLR 2020)."""
 
 import math
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""ELR+, equation by equation (Liu et al., NeurIPS 2020; methods §2)."""
+"""ELR+, equation by equation (Liu et al., NeurIPS 2020)."""
 
 import copy
 import math

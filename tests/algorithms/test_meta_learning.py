@@ -1,4 +1,4 @@
-"""Meta-Learning (MLNT), step by step (Li et al., CVPR 2019; methods §5)."""
+"""Meta-Learning (MLNT), step by step (Li et al., CVPR 2019)."""
 
 import copy
 
@@ -81,7 +81,7 @@ def test_a_neighbours_label_is_often_the_same():
 
 
 def meta_objective(algorithm, weights, batch, labels, taught):
-    """J as a function of the weights, written out: an inner step, then KL(teacher ‖ student)/K."""
+    """J as a function of the weights, written out: an inner step, then KL(teacher ‖ student)."""
     network = copy.deepcopy(algorithm.student.network)
 
     def logits(weights):
@@ -95,7 +95,7 @@ def meta_objective(algorithm, weights, batch, labels, taught):
         for (name, weight), slope in zip(weights.items(), slopes, strict=True)
     }
     student, teacher = logits(moved).softmax(1), taught.exp()
-    return (teacher * (teacher / student).log()).sum(1).mean() / K, moved
+    return (teacher * (teacher / student).log()).sum(1).mean(), moved
 
 
 @pytest.mark.parametrize("second_order", [False, True])
@@ -174,7 +174,8 @@ def test_thought_experiments_leave_the_running_statistics_alone():
 
 def test_the_order_of_events(monkeypatch):
     """Two epochs of the guide, one of the student without the meta part; then η ramps up from the
-    student's start over four epochs, and with it γ goes from .99 to .999."""
+    student's start over four epochs. The teacher is a copy until then, and after it the mean of
+    what it has seen: of one step an epoch here, 1 − 1/t."""
     algorithm = build(
         pretrain_epochs=2, delay_epochs=1, rampup_epochs=4, meta_weight=0.4, batch_size=61
     )
@@ -187,7 +188,32 @@ def test_the_order_of_events(monkeypatch):
         algorithm.run_epoch(epoch)
     ramp = [0.4 * torch.tensor(-5 * (1 - t / 4) ** 2).exp().item() for t in (1, 2, 3, 4)]
     assert weights == pytest.approx([0.0, *ramp, 0.4])
-    assert keeps == [0.99] * 4 + [0.999] * 2
+    assert keeps == pytest.approx([0.0, 0.0, 1 / 2, 2 / 3, 3 / 4, 4 / 5])
+
+
+@pytest.mark.parametrize(("since", "expected"), [(2, 0.0), (3, 0.99), (19, 0.99), (20, 0.999)])
+def test_after_many_steps_the_teacher_keeps_what_the_paper_says(since, expected):
+    """γ = .99 until η is reached, .999 then; a copy of the student before the meta part."""
+    algorithm = build(delay_epochs=3, rampup_epochs=20)
+    algorithm.steps.fill_(5000)
+    assert algorithm.kept(since) == expected
+
+
+def test_on_a_small_set_the_teacher_has_learned_too():
+    """Not only its student: it predicts and judges."""
+    data = toy_data("vector", (60, 40, 20), wrong=0.0)
+    options = {"pretrain_epochs": 2, "rampup_epochs": 4, "average": 0.999, "batch_size": 64}
+    algorithm, _ = Case(MetaLearning, "vector", options).trained(data, 20)
+    right = algorithm.judge().prediction.argmax(1) == data.given.numpy()
+    assert right.mean() > 0.9
+
+
+def test_parts_of_a_network_that_do_not_learn_are_no_obstacle():
+    """A frozen layer, and one that nothing uses."""
+    algorithm = build(pretrain_epochs=0, delay_epochs=0)
+    algorithm.student.network.backbone.last_stage[0].weight.requires_grad_(False)
+    algorithm.student.network.idle = torch.nn.Linear(2, 2)
+    algorithm.learn(only_batch(algorithm), 0.4)
 
 
 def test_the_guide_learns_first_and_then_rests():
@@ -210,14 +236,16 @@ def test_the_guide_predicts_until_there_is_a_teacher():
     assert algorithm.networks() == [algorithm.guide.network]
     algorithm.run_epoch(1)
     assert algorithm.networks() == [algorithm.teacher.network]
-    assert build(pretrain_epochs=0).networks()[0] is not None
+    alone = build(pretrain_epochs=0)
+    assert alone.networks() == [alone.teacher.network]
 
 
 def test_the_defaults_are_the_papers():
-    """CIFAR-10; the student's rate falls after 80 epochs of its own, ten after the guide's."""
+    """CIFAR-10, where theirs is a mean over ten classes. The student's rate falls after 80 epochs
+    of its own, ten after the guide's."""
     config = MetaLearning.config_class()
     found = (
-        config.pretrain_epochs, config.delay_epochs, config.rampup_epochs, config.meta_weight,
+        config.pretrain_epochs, config.delay_epochs, config.rampup_epochs, 10 * config.meta_weight,
         config.tasks, config.replaced, config.neighbours, config.inner_rate, config.second_order,
         config.early_average, config.average, config.batch_size, config.sgd.lr,
         config.sgd.weight_decay, config.sgd.milestones, config.guide_sgd.lr,

@@ -1,4 +1,6 @@
-"""PENCIL, equation by equation (Yi and Wu, CVPR 2019; methods §4)."""
+"""PENCIL, equation by equation (Yi and Wu, CVPR 2019)."""
+
+import math
 
 import numpy as np
 import pytest
@@ -6,6 +8,8 @@ import torch
 from stubs import catch_losses, spy_on_batches
 
 from ulc.algorithms.pencil import Pencil, final_rate
+from ulc.data.training import Batch
+from ulc.networks.classifier import Output
 from ulc.testing import Case, toy_data
 
 K = 3
@@ -33,7 +37,10 @@ def by_hand(logits, label_logits, given, alpha, beta):
 
 
 def test_a_step_of_stage_two_by_hand(monkeypatch):
-    """Loss, and a label step of λ times its gradient, for the labels of the batch alone."""
+    """Loss, and a label step of λ times its gradient, for the labels of the batch alone.
+
+    With three classes α = 0.3/3 = 0.1 and λ = 50·3 = 150.
+    """
     algorithm = build(
         backbone_epochs=0, compatibility=0.3, certainty=0.7, label_rate=50.0, batch_size=61
     )
@@ -46,10 +53,10 @@ def test_a_step_of_stage_two_by_hand(monkeypatch):
     record = algorithm.run_epoch(0)
     (batch,) = batches
     labels = before[batch.index].requires_grad_()
-    loss = by_hand(outputs[0], labels, batch.given, alpha=0.3, beta=0.7)
+    loss = by_hand(outputs[0], labels, batch.given, alpha=0.1, beta=0.7)
     loss.backward()
     assert record == {"loss": pytest.approx(float(loss.detach()), rel=1e-5)}
-    expected = before[batch.index] - 50 * labels.grad
+    expected = before[batch.index] - 150 * labels.grad
     torch.testing.assert_close(algorithm.label_logits[batch.index], expected)
 
 
@@ -104,7 +111,7 @@ def test_it_moves_labels_that_the_network_contradicts():
     """A network that has learned the classes pulls wrong labels away, and leaves right ones."""
     data = toy_data("vector", (60, 60, 60), wrong=0.2)
     options = {
-        "backbone_epochs": 15, "correcting_epochs": 30, "compatibility": 0.0, "label_rate": 2000.0,
+        "backbone_epochs": 15, "correcting_epochs": 30, "compatibility": 0.0, "label_rate": 700.0,
         "sgd": {"lr": 0.02, "milestones": ()},
     }  # fmt: skip
     algorithm, _ = Case(Pencil, "vector", options).trained(data, 45)
@@ -125,7 +132,33 @@ def test_the_judgement_is_the_label_distribution_once_it_is_learned():
     )
 
 
-def test_the_defaults_are_the_authors():
+@pytest.mark.parametrize("classes", [2, 10, 100])
+def test_a_label_that_a_sure_network_contradicts_loses_its_majority(classes):
+    """Whatever the number of classes, within stage 2's 130 epochs at the defaults.
+
+    At rest the given class keeps 0.1/1.1 and what the network leaves it.
+    """
+    data = toy_data("vector", (6,) * classes, wrong=0.0)
+    data.given[:] = 0
+    algorithm = Case(Pencil, "vector", {"backbone_epochs": 0, "batch_size": 128}).build(data)
+    logits = torch.zeros(len(data), classes)
+    logits[:, 1] = math.log(19 * (classes - 1))  # 95 % for another class
+    algorithm.learner.forward = lambda inputs: Output(logits[: len(inputs)] + nothing, inputs)
+    nothing = torch.zeros((), requires_grad=True)
+    (batch,) = (
+        (Batch(torch.arange(128), (data.stored[:128],), data.given[:128]),)
+        if (len(data) >= 128)
+        else data.batches(128)
+    )
+    for _ in range(130):
+        algorithm.correct(batch)
+    label = algorithm.label_logits[batch.index].softmax(1)
+    assert (label[:, 1] > 0.8).all()
+    assert (label[:, 0] < 0.2).all()
+
+
+def test_the_defaults_are_the_authors_but_for_the_pull_of_the_given_label():
+    """At ten classes λ = 60·10; their α of 0.4 would hold every label where it is."""
     config = Pencil.config_class()
     found = (
         config.backbone_epochs, config.correcting_epochs, config.final_epochs,
@@ -133,4 +166,4 @@ def test_the_defaults_are_the_authors():
         config.final_lr, config.batch_size, config.sgd.lr, config.sgd.weight_decay,
         config.sgd.milestones,
     )  # fmt: skip
-    assert found == (70, 130, 120, 0.01, 0.1, 600.0, 10.0, 0.2, 128, 0.06, 1e-4, ())
+    assert found == (70, 130, 120, 0.1, 0.1, 60.0, 10.0, 0.2, 128, 0.06, 1e-4, ())

@@ -1,4 +1,4 @@
-"""ULC, equation by equation (Huang et al., AAAI 2022; numbers A1 to A31: methods)."""
+"""ULC, equation by equation (Huang et al., AAAI 2022; docs/algorithms/ulc.md)."""
 
 import math
 from types import SimpleNamespace
@@ -41,7 +41,7 @@ class TestTrust:
         ("doubt", "needed"), [(0.0, 0.463), (0.5, 0.5), (0.75, 0.54), (0.9, 0.598), (0.99, 0.772)]
     )
     def test_how_likely_clean_a_label_must_be_to_be_trusted(self, doubt, needed):
-        """At r = .1, τ = .5: p = (τ / (1 − ε)^r)^(1 / (1 − r)), as A1 lists."""
+        """At r = .1, τ = .5: p = (τ / (1 − ε)^r)^(1 / (1 − r))."""
         by_formula = (0.5 / (1 - doubt) ** 0.1) ** (1 / 0.9)
         assert by_formula == pytest.approx(needed, abs=5e-4)
         doubts = torch.full((2,), doubt)
@@ -107,7 +107,7 @@ class TestCorrectLabels:
             torch.testing.assert_close(asked, -prediction[torch.arange(8), given].log())
 
     def test_the_peers_losses_judge_the_own_network_doubts(self, monkeypatch):
-        """p from the peer, ε and ŷ of the network itself (A9): for k = 1 the mixture of the
+        """p from the peer, ε and ŷ of the network itself: for k = 1 the mixture of the
         second network's losses and the entropy of the first one's prediction."""
         algorithm, _ = self.corrected(monkeypatch, doubt_weight=0.25)
         first = normalised_entropy(self.first.log())
@@ -172,7 +172,7 @@ class TestCorrectLabels:
 
 
 def test_labels_as_likely_right_as_the_threshold_are_trusted(monkeypatch):
-    """ω ≥ τ, where DivideMix has p > τ (A16)."""
+    """ω ≥ τ, where DivideMix has p > τ."""
     algorithm = build(threshold=0.5, warmup_epochs=0)
     masks = spy_on_division(monkeypatch, module)
     given = torch.tensor([0.5, 0.5 - 1e-6, 0.5 + 1e-6]).repeat(21)[:61]
@@ -191,7 +191,7 @@ def test_labels_as_likely_right_as_the_threshold_are_trusted(monkeypatch):
 
 class TestWarmUp:
     def test_noisy_logits_teach_and_clean_logits_are_held_back(self, monkeypatch):
-        """A7, A8: −mean log p̃[ỹ] with p̃ through noisy logits, plus Σ p log p of clean ones.
+        """−mean log p̃[ỹ] with p̃ through noisy logits, plus Σ p log p of clean ones.
 
         Told that p̃ is (½, ¼, ¼) whatever the logits, the first term is log 2 for labels of
         class 0 and log 4 for the others.
@@ -401,7 +401,7 @@ def test_prediction_uses_neither_dropout_nor_noise():
 
 
 class TestAblationsAreValues:
-    """A21: each ablation picks a part."""
+    """Each ablation picks a part."""
 
     @pytest.mark.parametrize("value", [True, False])
     @pytest.mark.parametrize("option", ["per_class", "monotone", "one_component_guard"])

@@ -234,7 +234,7 @@ def test_the_realised_transition_by_hand():
     ],
 )
 def test_small_classes_are_flooded_as_the_table_says(classes, ratio, rate, minority, majority):
-    """Clean and flipped-in counts of every class (methods §0.3), within four σ.
+    """Clean and flipped-in counts of every class, within four σ.
 
     A class of n keeps n·(1 − r) labels, σ² = n·r·(1 − r), and takes (N − n)·q of the others with
     q = r / (K − 1), σ² = (N − n)·q·(1 − q). The table is rounded, hence the half.

@@ -1,5 +1,6 @@
 """Every algorithm by name: a literal, no registration magic."""
 
+import inspect
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import entry_points
@@ -47,6 +48,11 @@ def find_algorithm(name: str) -> type[Algorithm]:
 def checked_class(found: Any, name: str) -> type[Algorithm]:
     """What was found under that name, if it is an algorithm."""
     if isinstance(found, type) and issubclass(found, Algorithm) and found is not Algorithm:
+        config_class = getattr(found, "config_class", None)
+        if not (isinstance(config_class, type) and issubclass(config_class, Spec)):
+            raise InputError(f"'{name}' has no config_class; set it to a class derived from Spec")
+        if inspect.isabstract(found):
+            raise InputError(f"'{name}' does not say how it learns; define train_epoch in it")
         return found
     raise InputError(
         f"'{name}' is no algorithm; name a class derived from ulc.algorithms.base.Algorithm"

@@ -22,10 +22,10 @@ from ulc.networks.classifier import HeadSpec
 
 
 class Config(Spec):
-    """Defaults: the authors' for CIFAR-10 (methods §3)."""
+    """Defaults: the authors' for CIFAR-10."""
 
     forget_rate: float | None = Field(
-        None, ge=0, lt=1, description="share of large losses to drop; none: estimated"
+        None, ge=0, lt=1, description="share of large losses to drop; unset: estimated"
     )
     gradual_epochs: int = Field(10, ge=0, description="epochs over which that share grows from 0")
     agree_epochs: int = Field(20, ge=0, description="epochs of plain Co-teaching first")
@@ -47,7 +47,7 @@ class CoTeachingPlus(Algorithm):
         super().__init__(data)
         self.config = config
         self.pair = make_pair(lambda: Learner(new_network(HeadSpec()), config.adam))
-        self.noise_model = GaussianNoiseModel(per_class=False)
+        self.noise_model = GaussianNoiseModel(per_class=False, one_component_guard=True)
         self.register_buffer("forget_rate", torch.tensor(config.forget_rate or 0.0).double())
         self.register_buffer("dropped", torch.zeros((), dtype=torch.float64))
 
@@ -102,7 +102,7 @@ def exchange(losses: list[Tensor], among: Tensor, share: float) -> tuple[Tensor,
 
     Where that leaves none, the whole batch.
     """
-    count = int(share * len(among))
+    count = int(share * len(among) + 1e-9)  # (1 − 0.9)·10 is one, though not in floats
     if count < 1:
         every = torch.arange(len(losses[0]), device=losses[0].device)
         return every, every

@@ -13,7 +13,7 @@ from ulc.networks.classifier import HeadSpec
 
 
 class Config(Spec):
-    """Defaults: methods §7."""
+    """Defaults: DivideMix's optimiser and batch size."""
 
     batch_size: int = Field(128, ge=2)
     sgd: SGD = SGD()

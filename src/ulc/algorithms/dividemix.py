@@ -26,7 +26,7 @@ from ulc.networks.classifier import HeadSpec
 
 
 class Config(Spec):
-    """Defaults: the authors' for CIFAR-10 at 50 % symmetric noise (methods §1.1)."""
+    """Defaults: the authors' for CIFAR-10 at 50 % symmetric noise."""
 
     warmup_epochs: int = Field(10, ge=0)
     warmup_batch_size: int = Field(128, ge=2)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Config(Spec):
-    """Defaults: the authors' for CIFAR-10 with symmetric noise (methods §2)."""
+    """Defaults: the authors' for CIFAR-10 with symmetric noise."""
 
     memory: float = Field(0.7, ge=0, lt=1, description="β: how slowly the remembered targets move")
     penalty: float = Field(3.0, ge=0, description="λ: of leaving the memory")

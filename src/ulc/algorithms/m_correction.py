@@ -27,7 +27,7 @@ NARROW = 1e-4  # no label is believed or doubted altogether
 
 
 class Config(Spec):
-    """Defaults: the authors' M-DYR-H on CIFAR (methods §6)."""
+    """Defaults: the authors' M-DYR-H on CIFAR."""
 
     bootstrapping: Literal["hard", "dynamic"] = Field(
         "hard", description="hard: M-DYR-H; dynamic: MD-DYR-SH"
@@ -54,13 +54,16 @@ class MCorrection(Algorithm):
 
     def train_epoch(self, epoch: int) -> Record:
         """Plain mixup; then labels bootstrapped by the mixture of this epoch."""
+        seen = self.averages()
         since = epoch - self.config.warmup_epochs
         mixtures = None
         if since >= 0:
             losses = example_losses(self.learner, self.data).double()
             losses = losses[losses.isfinite()]
-            mixtures = self.noise_model.fit(losses, losses.new_zeros(len(losses)).long(), 1)
-        seen = self.averages()
+            group = losses.new_zeros(len(losses)).long()
+            mixtures = self.noise_model.fit(losses, group, 1)
+            clean = mixtures.clean_probability(losses, group)
+            seen.add(clean=float(clean.mean()), reliable=float(mixtures.fit))
         for batch in self.data.batches(self.config.batch_size):
             if mixtures is None:
                 loss = self.mixup(batch)

@@ -19,12 +19,12 @@ from ulc.networks.classifier import Classifier, HeadSpec, Output
 
 
 class Config(Spec):
-    """Defaults: the paper's for CIFAR-10 (methods §5)."""
+    """Defaults: the paper's for CIFAR-10."""
 
     pretrain_epochs: int = Field(10, ge=0, description="plain training of the guide")
     delay_epochs: int = Field(3, ge=0, description="of the student before the meta part")
     rampup_epochs: int = Field(20, ge=0, description="of the student until η is reached")
-    meta_weight: float = Field(0.4, ge=0, description="η: of agreeing with the teacher")
+    meta_weight: float = Field(0.04, ge=0, description="η/10: of agreeing with the teacher")
     tasks: int = Field(10, ge=1, description="M: sets of synthetic labels for each batch")
     replaced: float = Field(0.5, ge=0, le=1, description="ρ: share of labels replaced in a set")
     neighbours: int = Field(10, ge=1, description="a label is replaced by one of theirs")
@@ -46,6 +46,7 @@ class MetaLearning(Algorithm):
 
     config_class = Config
     begun: Tensor
+    steps: Tensor
 
     def __init__(self, config: Config, data: TrainingData, new_network: NewNetwork) -> None:
         super().__init__(data)
@@ -54,6 +55,7 @@ class MetaLearning(Algorithm):
         self.student = Learner(new_network(HeadSpec()), config.sgd)
         self.teacher = Teacher(self.student.network)
         self.register_buffer("begun", torch.tensor(config.pretrain_epochs == 0))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
     def train_epoch(self, epoch: int) -> Record:
         """The guide's pre-training; later cross entropy and the meta part of the student."""
@@ -63,13 +65,24 @@ class MetaLearning(Algorithm):
         self.begun.fill_(True)
         ramp = sigmoid_rampup(since, self.config.rampup_epochs)
         weight = self.config.meta_weight * ramp if since >= self.config.delay_epochs else 0.0
-        settled = since >= self.config.rampup_epochs
-        keep = self.config.average if settled else self.config.early_average
         seen = self.averages()
         for batch in self.data.batches(self.config.batch_size):
             seen.add(**self.learn(batch, weight))
-            self.teacher.follow(self.student.network, keep)
+            self.teacher.follow(self.student.network, self.kept(since))
         return seen.record()
+
+    def kept(self, since: int) -> float:
+        """γ of this step; counts the steps of the meta part.
+
+        Until then the teacher is a copy. Then it is the plain mean of what it has seen until γ says
+        less: on a small set it would else stay near its first weights to the end.
+        """
+        if since < self.config.delay_epochs:
+            return 0.0
+        self.steps += 1
+        settled = since >= self.config.rampup_epochs
+        wanted = self.config.average if settled else self.config.early_average
+        return min(wanted, 1 - 1 / int(self.steps))
 
     def pretrain(self) -> Record:
         """Cross entropy on the given labels."""
@@ -100,24 +113,29 @@ class MetaLearning(Algorithm):
     def inconsistency(self, batch: Batch, logits: Tensor, labels: Tensor, taught: Tensor) -> Tensor:
         """J: how far a step on the synthetic labels takes the student from its teacher.
 
-        KL(teacher ‖ student), mean over batch and classes.
+        KL(teacher ‖ student), mean over the batch. The authors' code takes the mean over the ten
+        classes too; so our weight is a tenth of theirs, and does not depend on their number.
         """
         network = self.student.network
-        weights = dict(network.named_parameters())
+        weights = {
+            name: weight for name, weight in network.named_parameters() if weight.requires_grad
+        }
         slopes = torch.autograd.grad(
             F.cross_entropy(logits, labels),
             list(weights.values()),
             retain_graph=True,
             create_graph=self.config.second_order,
+            allow_unused=True,
         )
         moved = {
             name: weight - self.config.inner_rate * slope
             for (name, weight), slope in zip(weights.items(), slopes, strict=True)
+            if slope is not None
         }
         # Cloned: running statistics follow the student itself, not its thought experiments.
         buffers = {name: value.clone() for name, value in network.named_buffers()}
         after: Output = functional_call(network, (moved, buffers), (batch.inputs,))
-        return kl_divergence(taught, after.logits.log_softmax(1)) / taught.shape[1]
+        return kl_divergence(taught, after.logits.log_softmax(1))
 
     @torch.no_grad()
     def nearest(self, batch: Batch) -> Tensor:

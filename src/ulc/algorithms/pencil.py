@@ -16,18 +16,19 @@ from ulc.networks.classifier import HeadSpec
 
 
 class Config(Spec):
-    """Defaults: the authors' code, but for α (methods §4).
+    """Defaults: the authors' code for ten classes, but for α.
 
     Labels come to rest at (prediction/K + α·given)/(1/K + α), so only an α below 1/K lets a label
-    change. The authors' 0.4 belongs to a weaker L_o, taken of a softmax of probabilities.
+    change, and they move by λ/K. So both are told in these terms, to fit any number of classes. The
+    authors' α of 0.4 belongs to a weaker L_o, taken of a softmax of probabilities.
     """
 
     backbone_epochs: int = Field(70, ge=0, description="stage 1: cross entropy on given labels")
     correcting_epochs: int = Field(130, ge=0, description="stage 2: network and labels together")
     final_epochs: int = Field(120, ge=1, description="stage 3: its rate falls at each third")
-    compatibility: float = Field(0.01, ge=0, description="α: pull of the given label")
+    compatibility: float = Field(0.1, ge=0, description="α·K: pull of the given label, below 1")
     certainty: float = Field(0.1, ge=0, description="β: pull towards confident predictions")
-    label_rate: float = Field(600.0, ge=0, description="λ: step size of the label distributions")
+    label_rate: float = Field(60.0, ge=0, description="λ/K: step size of the label distributions")
     sharpness: float = Field(10.0, gt=0, description="how firmly labels start at the given one")
     final_lr: float = Field(0.2, gt=0, description="learning rate at the start of stage 3")
     batch_size: int = Field(128, ge=2)
@@ -75,10 +76,10 @@ class Pencil(Algorithm):
         apart = kl_divergence(logits.log_softmax(1), labels.log_softmax(1))
         from_given = F.cross_entropy(labels, batch.given)
         unsure = -negative_entropy(logits)
-        loss = apart / classes + self.config.compatibility * from_given
-        value = self.learner.descend(loss + self.config.certainty * unsure / classes)
-        if labels.grad is not None:
-            self.label_logits[batch.index] -= self.config.label_rate * labels.grad
+        weighted = apart + self.config.compatibility * from_given + self.config.certainty * unsure
+        value = self.learner.descend(weighted / classes)
+        assert labels.grad is not None
+        self.label_logits[batch.index] -= self.config.label_rate * classes * labels.grad
         return value
 
     def learn(self, batch: Batch) -> Tensor:

@@ -32,7 +32,7 @@ from ulc.networks.classifier import HeadSpec
 
 
 class Config(Spec):
-    """Defaults: the paper's for CIFAR-10, DivideMix's where it is silent (methods §11)."""
+    """Defaults: the paper's for CIFAR-10, DivideMix's where it is silent."""
 
     per_class: bool = Field(True, description="a mixture per class; false: without CSM")
     doubt_weight: float = Field(0.1, ge=0, le=1, description="r of the paper; 0: without EUM")
@@ -55,10 +55,10 @@ class Config(Spec):
     warmup_batch_size: int = Field(128, ge=2)
     warmup_entropy: float = Field(1.0, ge=0, description="weight of the confidence penalty")
     semi_supervised: Literal["mixmatch", "fixmatch"] = "mixmatch"
-    temperature: float = Field(0.5, gt=0, description="of sharpening")
-    mixup_alpha: float = Field(4.0, ge=0)
-    doubtful_weight: float = Field(25.0, ge=0, description="λ_u, reached after `rampup_epochs`")
-    rampup_epochs: int = Field(16, ge=0)
+    temperature: float = Field(0.5, gt=0, description="mixmatch: of sharpening")
+    mixup_alpha: float = Field(4.0, ge=0, description="mixmatch")
+    doubtful_weight: float = Field(25.0, ge=0, description="mixmatch: λ_u, after `rampup_epochs`")
+    rampup_epochs: int = Field(16, ge=0, description="mixmatch")
     confidence: float = Field(0.95, ge=0, le=1, description="fixmatch: of a guess that counts")
     guess_weight: float = Field(1.0, ge=0, description="fixmatch: λ_u, from the start")
     prior_weight: float = Field(0.0, ge=0, description="λ_r; the paper needs none")
@@ -129,6 +129,8 @@ class ULC(Algorithm):
                     loss = loss + self.config.prior_weight * prior_penalty(mixed.logits)
                 learner.descend(loss)
                 seen.add(trusted_loss=mixed.trusted.detach(), doubtful_loss=mixed.doubtful.detach())
+                if mixed.sure is not None:
+                    seen.add(sure=mixed.sure)
             seen.add(trusted=trusted.float().mean())
         return seen.record()
 
@@ -149,7 +151,7 @@ class ULC(Algorithm):
         """Integrated predictions, losses and uncertainty; from them whom to trust how far.
 
         The loss that judges a label is the peer's, uncertainty and prediction are the network's
-        own (Algorithm 1, methods A9).
+        own (Algorithm 1).
         """
         given, classes = self.data.given, self.data.num_classes
         integrated = [

@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def divide(clean: Tensor, given: Tensor, trusted: Tensor, fewest: int) -> Tensor:
-    """The mask `trusted`, topped up so that training never stalls (methods A16).
+    """The mask `trusted`, topped up so that training never stalls.
 
     Either side gets at least `fewest` examples (or half of all), by rank of `clean`. As far as
     that leaves room, each class keeps at least its likeliest label.

@@ -29,8 +29,10 @@ def fixmatch_loss(
     log_p = log_probability(output)
     surest, guessed = target[count:].max(1)
     missed = -log_p[count:].gather(1, guessed[:, None]).squeeze(1)
+    sure = surest >= confidence
     return MixedLoss(
         trusted=soft_cross_entropy(log_p[:count], target[:count]),
-        doubtful=torch.where(surest >= confidence, missed, 0.0).mean(),
+        doubtful=torch.where(sure, missed, 0.0).mean(),
         logits=output.logits,
+        sure=sure.float().mean(),
     )

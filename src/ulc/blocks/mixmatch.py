@@ -22,18 +22,22 @@ class Targeted:
 
 @dataclass(frozen=True)
 class MixedLoss:
-    """The two parts of the loss, and the clean logits of all mixed rows."""
+    """The two parts of the loss, and the clean logits of all rows.
+
+    sure: share of the guesses that count, where not all do (FixMatch)
+    """
 
     trusted: Tensor
     doubtful: Tensor
     logits: Tensor
+    sure: Tensor | None = None
 
 
 @torch.no_grad()
 def guess(learners: Sequence[Learner], views: Sequence[Tensor]) -> Tensor:
     """(B, K) mean prediction of all learners on all views, each in its own mode.
 
-    Clean logits without dropout: noise belongs to the loss (methods A3c, A11).
+    Clean logits without dropout: noise belongs to the loss.
     """
     predictions = []
     for learner in learners:
@@ -57,7 +61,7 @@ def mixmatch_loss(
     """Mix all views of both sets with partners from both, and learn from them in one pass.
 
     Rows whose first partner is trusted: soft cross entropy. Rows whose first partner is
-    doubtful: squared error, mean over rows and classes (methods A12).
+    doubtful: squared error, mean over rows and classes.
     """
     inputs, target = joined(known, unknown)
     lam = draw_lambda(alpha)

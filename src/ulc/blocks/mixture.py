@@ -136,7 +136,8 @@ def quantile_by(group: Tensor, values: Tensor, groups: int, share: float) -> Ten
     """(G,) the value below which `share` of each group lies, interpolated; 0 for an empty one."""
     if len(values) == 0:
         return values.new_zeros(groups)
-    ordered = values[values.argsort()[group[values.argsort()].argsort(stable=True)]]
+    by_value = values.argsort()
+    ordered = values[by_value[group[by_value].argsort(stable=True)]]  # by group, then by value
     sizes = torch.bincount(group, minlength=groups)
     place = share * (sizes - 1).clamp(min=0).to(values)
     first = sizes.cumsum(0) - sizes

@@ -21,7 +21,9 @@ class Teacher(nn.Module):
         theirs = network.state_dict()
         for name, mine in self.network.state_dict().items():
             if mine.is_floating_point():
-                mine.lerp_(theirs[name], 1 - keep)
+                # What is equal stays: a mask of a user's network may hold infinities.
+                same = mine == theirs[name]
+                mine.copy_(torch.where(same, mine, mine.lerp(theirs[name], 1 - keep)))
             else:
                 mine.copy_(theirs[name])
 

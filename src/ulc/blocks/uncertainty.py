@@ -64,7 +64,7 @@ def integrated_predictions(learner: Learner, data: TrainingData, passes: int) ->
 
 
 def normalised_entropy(log_probability: Tensor) -> Tensor:
-    """(N, K) log-probabilities to (N,) entropies over log K, in [0, 1] (methods A1)."""
+    """(N, K) log-probabilities to (N,) entropies over log K, in [0, 1]."""
     entropy = -(log_probability.exp() * log_probability).sum(1)
     return (entropy / math.log(log_probability.shape[1])).clamp(0, 1)
 
@@ -89,7 +89,7 @@ class CorruptedLogProbability:
     """log (1/T)Σ_t softmax(v̂_t) with v̂_t = (I + δ_t)v + δ_t^x (paper Eq. 7 to 9), in log space.
 
     local: each example draws its own noise, of variance exp(s_i) + Σ_j exp(S_ij)·v_j² on logit i
-    (the same distribution for each example, less variance in the gradient; methods A5b)
+    (the same distribution for each example, less variance in the gradient)
     shared: one C×C draw of δ a pass for the whole batch, as Algorithm 1 is written
     """
 

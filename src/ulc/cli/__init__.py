@@ -82,27 +82,27 @@ def train(
     """
     from ulc.cli import parse
     from ulc.config import DataSpec, NetworkSpec, RunSpec
-    from ulc.experiments.presets import with_preset
+    from ulc.experiments.variants import variant
 
     if spec is not None:
         wanted = RunSpec.read(spec)
     else:
         demonstration = data is None
-        wanted = with_preset(
+        wanted = variant(
             RunSpec(
                 data=DataSpec() if data is None else parse.data(data),
                 imbalance=parse.imbalance(imbalance or ("half:10" if demonstration else "none")),
                 noise=parse.noise(noise or ("symmetric:0.5" if demonstration else "none")),
                 network=NetworkSpec(name=network),
-                algorithm=algorithm,
                 seed=seed,
             ),
+            algorithm,
             epochs=epochs,
             options=parse.settings(setting or []),
         )
     trainings = [(algorithm_title(wanted), wanted)]
     if compare or (compare is None and data is None and spec is None):
-        trainings = with_comparison(wanted, epochs)
+        trainings = with_comparison(wanted)
     done = [
         (title, train_one(title, each, out, device, show=not quiet, fresh=fresh))
         for title, each in trainings
@@ -116,12 +116,13 @@ def algorithm_title(spec: "RunSpec") -> str:
     return f"{spec.algorithm}, {labels}"
 
 
-def with_comparison(spec: "RunSpec", epochs: int | None) -> list[tuple[str, "RunSpec"]]:
+def with_comparison(spec: "RunSpec") -> list[tuple[str, "RunSpec"]]:
     """The run between plain training on the given and on the true labels (the ceiling)."""
     from ulc.config import NoiseSpec
     from ulc.experiments.presets import with_preset
 
-    plain = with_preset(spec.model_copy(update={"algorithm": "ce", "options": {}}), epochs=epochs)
+    plain = spec.model_copy(update={"algorithm": "ce", "options": {}})
+    plain = with_preset(plain, epochs=spec.epochs)  # as long as the run beside it
     ceiling = plain.model_copy(update={"noise": NoiseSpec()})
     return [
         ("cross entropy", plain),

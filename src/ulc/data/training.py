@@ -121,7 +121,7 @@ def paired_batches(
 ) -> Iterator[tuple[Batch, Batch]]:
     """One pass over the trusted examples, each batch beside one of doubtful ones.
 
-    An epoch is one pass over the trusted set (methods A18): the doubtful set repeats, or is
+    An epoch is one pass over the trusted set: the doubtful set repeats, or is
     not used up. `trusted` is an (N,) mask with examples on both sides; doubtful examples have
     `strong` further views.
     """

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ulc.algorithms import find_algorithm
+from ulc.algorithms import ALGORITHMS, find_algorithm
 from ulc.config import RunSpec, merge
 from ulc.errors import InputError
 
@@ -40,7 +40,8 @@ def find_preset(spec: RunSpec) -> Preset:
     options = dict(section.get(spec.algorithm, {}))
     epochs = options.pop("epochs", section["epochs"])
     rows = [row for row in section.get("noise", ()) if spec.noise.kind in row["kinds"]]
-    if rows:
+    # An algorithm of the user's own may call something else by the same name.
+    if rows and spec.algorithm in ALGORITHMS:
         nearest = min(rows, key=lambda row: abs(row["rate"] - spec.noise.rate))
         known = find_algorithm(spec.algorithm).config_class.model_fields
         options |= {key: value for key, value in nearest["options"].items() if key in known}

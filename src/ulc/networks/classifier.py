@@ -56,7 +56,7 @@ class Classifier(nn.Module):
         if spec.logit_noise:
             self.noise_head = nn.Linear(features, classes)
             nn.init.zeros_(self.noise_head.weight)
-            nn.init.constant_(self.noise_head.bias, -4.0)  # methods A4: warm-up starts near CE
+            nn.init.constant_(self.noise_head.bias, -4.0)  # so warm-up starts near cross entropy
             start = initial_class_log_variance(classes)
             self.class_log_variance = nn.Parameter(torch.full((classes, classes), start))
 
@@ -89,7 +89,7 @@ class Classifier(nn.Module):
         return values if self.dropout is None else self.dropout(values)
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, object]]:
-        """Noise variances are not decayed: that would pull them to 1, not to 0 (methods A4)."""
+        """Noise variances are not decayed: that would pull them to 1, not to 0."""
         free = {id(self.class_log_variance)}
         if self.noise_head is not None:
             free.add(id(self.noise_head.bias))

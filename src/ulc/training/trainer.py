@@ -20,7 +20,7 @@ from ulc.prior import with_prior
 from ulc.run_folder import Records, RunFolder
 from ulc.training import checkpoint
 
-DIVERGED = "the training diverged; lower the learning rate (--set sgd.lr=…)"
+DIVERGED = "the training diverged; lower the learning rate (--set sgd.lr=… or adam.lr=…)"
 SAVE_EVERY = 30.0  # seconds between checkpoints: a kill loses no more than this
 
 
