@@ -104,7 +104,7 @@ BAD_ARRAYS = {
         toy(y=[0, 1] * 5 + [0, 10**12]),
         ["row 11 has label 1000000000000", "number the classes from 0"],
     ),
-    "a label that is no number": (toy(y=["a"] * 12), ["y has", "whole numbers from 0"]),
+    "a label without a name": (toy(y=["a", ""] * 6), ["y: row 1 is empty", "fill it"]),
     "a missing label": (toy(y=[0, np.nan] * 6), ["row 1 is nan", "whole numbers from 0"]),
     "a label too few": (toy(y=[0, 1, 0]), ["12 inputs but 3 labels", "one label for each"]),
     "a single class": (toy(y=[1] * 12), ["all labels are the same class", "at least two"]),
@@ -229,10 +229,14 @@ class TestUnknownNames:
         refused("train", "good.npz", "--network", "small_cnn", "-q", says=says)
         refused_in_python(cross_entropy(network=NetworkSpec(name="small_cnn")), says=says)
 
-    @pytest.mark.parametrize("name", ["magic", "magic:here", "good", "./good", "", "magic.csv"])
+    @pytest.mark.parametrize("name", ["magic", "magic:here", "good", "./good", "", "magic.xls"])
     def test_source(self, refused, name):
-        refused("train", name, "-q", says=[f"{name}: unknown kind of data", "give FILE.npz"])
-        refused("noise", "out.json", "--data", name, says=[f"{name}: unknown kind of data"])
+        refused("train", name, "-q", says=[f"{name}: no such file or folder", "give FILE.npz"])
+        refused("noise", "out.json", "--data", name, says=[f"{name}: no such file or folder"])
+
+    def test_kind_of_file(self, refused):
+        Path("table.xls").touch()
+        refused("train", "table.xls", "-q", says=["table.xls: unknown kind of data", ".csv"])
 
     def test_source_in_python(self):
         spec = RunSpec(data=DataSpec(source="magic"))

@@ -21,7 +21,7 @@ Records = list[dict[str, Any]]
 
 class RunFolder:
     """spec.toml, environment.json, data.json, records.jsonl, checkpoint.pt; ids.json where rows
-    have names, encoding.json where they come from a table; and at the end labels.csv, judgement.npz,
+    have names, encoding.json where they come from a table; at the end labels.csv, judgement.npz,
     outputs.npz, model.safetensors, model.json, summary.json and done.
     """  # noqa: D205 (a list of files, not a sentence)
 

@@ -43,7 +43,7 @@ def number_labels(
 
     The names given come first, then all others that a label mentions, in order.
     """
-    columns = without_decimals(columns)
+    columns = columns if class_names else without_decimals(columns)
     found = {name for labels in columns.values() for name in labels}
     names = (*class_names, *in_order(found - set(class_names)))
     place = {name: number for number, name in enumerate(names)}

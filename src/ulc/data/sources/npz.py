@@ -48,18 +48,26 @@ def read_labels(
 ) -> tuple[tuple[str, ...], dict[str, Integers]]:
     """Class names and labels, from text or from whole numbers."""
     given = {name: arrays[name] for name in LABELS if name in arrays}
-    if not any(each.dtype.kind in TEXT for each in given.values()):
-        labels = {name: whole_numbers(each, f"{where}: {name}") for name, each in given.items()}
-        return read_names(arrays.get("class_names"), labels, where), labels
+    names = arrays.get("class_names")
+    if any(each.dtype.kind in TEXT for each in given.values()):
+        return text_labels(given, names, where)
+    labels: dict[str, Integers] = {
+        name: whole_numbers(each, f"{where}: {name}") for name, each in given.items()
+    }
+    return read_names(names, labels, where), labels
+
+
+def text_labels(
+    given: dict[str, NDArray[Any]], class_names: NDArray[Any] | None, where: str
+) -> tuple[tuple[str, ...], dict[str, Integers]]:
+    """The same where labels are the classes' names."""
     for name, each in given.items():
         if each.dtype.kind not in TEXT:
             raise InputError(
                 f"{where}: {name} has type {each.dtype}, but other labels are text; "
                 "give all labels as text or all as whole numbers"
             )
-    known = (
-        as_text(arrays["class_names"], f"{where}: class_names") if "class_names" in arrays else ()
-    )
+    known = () if class_names is None else as_text(class_names, f"{where}: class_names")
     texts = {name: as_text(each, f"{where}: {name}") for name, each in given.items()}
     names, labels = number_labels(texts, known)
     if known and len(names) > len(known):
@@ -140,7 +148,7 @@ def as_inputs(array: NDArray[Any], what: str) -> NDArray[Any]:
     return array
 
 
-def whole_numbers(array: NDArray[Any], what: str) -> Integers:
+def whole_numbers(array: NDArray[Any], what: str) -> NDArray[np.int64]:
     """Labels as whole numbers; 3.0 is one, 3.5 is not."""
     if array.dtype.kind not in REAL or array.ndim != 1:
         raise InputError(

@@ -166,7 +166,7 @@ def pixels(picture: Picture, size: Size) -> NDArray[np.uint8]:
 def as_rgb(image: Image.Image) -> Image.Image:
     """Any mode as RGB: 16 bits scaled to 8, what is transparent on white."""
     if image.mode == "F":
-        raise ValueError("its pixels are fractions, of which nobody knows what is white")
+        raise ValueError("its pixels are fractions, and which of them is white is not known")
     if image.mode.startswith("I"):
         values = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
         image = Image.fromarray(((values * 255 + 32767) // 65535).astype(np.uint8))
