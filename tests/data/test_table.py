@@ -169,7 +169,7 @@ def test_other_gaps_are_named_too():
 BAD = {
     "empty": ("", "its first line is empty; begin with the names of the columns"),
     "only a header": ("label,a\n", "holds no rows below its header; fill it"),
-    "duplicate names": ("label,a,a\nx,1,2\n", "two columns are called 'a'; rename one of them"),
+    "duplicate names": ("label,a,a\nx,1,2\n", "2 columns are called 'a'; rename them"),
     "binary": (b"PK\x03\x04\x00\x00" * 50, "not a text file; save the table as CSV in UTF-8"),
     "Latin-1": ("label,a\nGrün,1\n".encode("latin-1"), "not in UTF-8 .byte 0xfc is not"),
     "Latin-1 header": ("Grün,a\nx,1\n".encode("latin-1"), "not in UTF-8 .byte 0xfc is not"),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ulc.config import Spec
-from ulc.data.columns import NUMERIC_KINDS, as_text, kind_of, listed, numbers
+from ulc.data.columns import NUMERIC_KINDS, as_text, as_typed, kind_of, listed, numbers
 from ulc.errors import InputError
 from ulc.judgement import Floats
 
@@ -105,8 +105,9 @@ class TableEncoding(Spec):
         columns, left_out = [], {}
         for name in table.columns:
             place = f"{where}: column '{name}'"
-            why = useless(table[name], place)
-            column = None if why else TableColumn.fit(str(name), table[name], place)
+            values = as_typed(table[name])
+            why = useless(values, place)
+            column = None if why else TableColumn.fit(str(name), values, place)
             if column is not None and column.width:
                 columns.append(column)
             else:

@@ -1,5 +1,6 @@
 """A data frame: which of its columns is what, and the source that it makes."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,9 +58,9 @@ class Roles:
 
 def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
     """Raise unless each name is there, and once."""
-    twice = next((name for name in columns if list(columns).count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"{where}: two columns are called '{twice}'; rename one of them")
+    name, times = Counter(columns).most_common(1)[0]
+    if times > 1:
+        raise InputError(f"{where}: {times} columns are called '{name}'; rename them")
     wanted = {name: spec.options.get(name) for name in ("label", "image", "id", "true", "verified")}
     every = [*wanted.items(), *(("features", name) for name in spec.features or ())]
     for option, name in every:
@@ -78,7 +79,9 @@ def first(names: Sequence[str], columns: Sequence[str]) -> str | None:
 def listing(columns: Sequence[str]) -> str:
     """Names of columns, not too many."""
     more = len(columns) - SHOWN
-    return ", ".join(columns[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(name or "(no name)" for name in columns[:SHOWN]) + (
+        f" and {more} more" if more > 0 else ""
+    )
 
 
 def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
