@@ -58,9 +58,9 @@ class Roles:
 
 def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
     """Raise unless each name is there, and once."""
-    name, times = Counter(columns).most_common(1)[0]
+    twice, times = Counter(columns).most_common(1)[0]
     if times > 1:
-        raise InputError(f"{where}: {times} columns are called '{name}'; rename them")
+        raise InputError(f"{where}: {times} columns are called '{twice}'; rename them")
     wanted = {name: spec.options.get(name) for name in ("label", "image", "id", "true", "verified")}
     every = [*wanted.items(), *(("features", name) for name in spec.features or ())]
     for option, name in every:
