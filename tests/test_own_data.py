@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from PIL import Image
 
 from ulc import load_run, train
-from ulc.cli import tables
+from ulc.cli import main, tables
 from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, RunSpec
 from ulc.data.prepare import label, prepare
 from ulc.data.table_encoding import TableEncoding
@@ -100,6 +101,19 @@ def test_a_folder_of_images_is_judged_by_path_and_what_was_skipped_is_recorded()
     facts = run.folder.read_json("data.json")
     assert facts["skipped"] == [str(Path("фото/cat/broken.jpg").absolute())]
     assert not run.folder.has("encoding.json")
+
+
+def test_the_command_takes_the_names_of_columns(monkeypatch, capsys):
+    lines = [f"n{i},{KINDS[i % 3]},{KINDS[(i + i // 9) % 3]},{i}" for i in range(30)]
+    Path("own.tsv").write_text("\n".join(["name,truth,kind,a", *lines]).replace(",", "\t"))
+    typed = "train own.tsv --label kind --id name --true-label truth -a ce --epochs 1 --json"
+    monkeypatch.setattr(sys, "argv", ["ulc", *typed.split(), "--set", "batch_size=8"])
+    with pytest.raises(SystemExit):
+        main()
+    (run,) = json.loads(capsys.readouterr().out)
+    assert run["summary"]["labels"]["auc"] is not None
+    rows = table_of(load_run(run["run"]))
+    assert {row["id"] for row in rows} == {f"n{i}" for i in range(30)}
 
 
 def test_where_rows_have_no_names_the_table_counts_them():

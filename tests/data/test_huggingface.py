@@ -61,6 +61,13 @@ def test_columns_of_numbers_and_text():
     assert [column.name for column in source.encoding.columns] == ["x", "word"]
 
 
+def test_features_that_are_named_go_before_images():
+    numbers = with_images(3, 1, 2).add_column("x", [1.0, 2.0, 4.0])
+    assert load(numbers, features=("x",)).inputs.shape == (3, 1)
+    with pytest.raises(InputError, match="no column 'picture', which the option 'features'"):
+        load_source(DataSpec(source="huggingface", path="saved", features=("picture",)))
+
+
 def test_a_label_of_minus_one_is_none():
     with pytest.raises(InputError, match=r"column 'label': row 2 .* has no label"):
         load(with_images(3, 1, 2, labels=[1, -1, 0]))
@@ -89,6 +96,23 @@ def test_what_cannot_be_read():
         load(with_images(3, 1, 2), image="id")
     with pytest.raises(InputError, match="no column 'z', which the option 'image' names"):
         load(with_images(3, 1, 2), image="z")
+
+
+@pytest.mark.parametrize("missing", ["label", "picture", "id"])
+def test_a_test_set_needs_the_labels_and_the_images_but_no_ids(missing):
+    test = with_images(7, 8, labels=[1, 2]).remove_columns([missing])
+    both = datasets.DatasetDict(train=with_images(3, 1, 2), test=test)
+    if missing == "id":
+        assert len(load(both).test_inputs) == 2
+        return
+    with pytest.raises(InputError, match=f"saved: .*no column '{missing}' of"):
+        load(both)
+
+
+@pytest.mark.parametrize("option", ["label", "id", "true", "verified"])
+def test_a_column_of_images_is_nothing_else(option):
+    with pytest.raises(InputError, match="no column 'picture' of text or numbers"):
+        load(with_images(3, 1, 2), **{option: "picture"})
 
 
 def test_a_missing_package_is_named(monkeypatch):

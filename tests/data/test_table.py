@@ -239,7 +239,8 @@ def test_a_column_of_paths_is_known_by_name_and_suffix_or_named(images):
 
 
 def test_images_and_features_are_not_mixed(images):
-    refused(ROWS, "the column 'file' holds images, so features are not used", features=("note",))
+    refused(ROWS, "images or from features, not from both", features=("note",), image="file")
+    assert load(ROWS, features=("note",)).inputs.shape == (3, 1)
 
 
 def test_an_image_that_is_missing_or_broken_is_named(images):

@@ -39,6 +39,10 @@ class Roles:
     def of(cls, columns: Sequence[str], spec: DataSpec, where: str) -> "Roles":
         """As the options say, else by the names that columns are known by."""
         check_columns(columns, spec, where)
+        if spec.image and spec.features:
+            raise InputError(
+                f"{where}: learn from images or from features, not from both; drop one option"
+            )
         label = spec.label or first(LABEL, columns)
         if label is None:
             raise InputError(
@@ -85,8 +89,11 @@ def listing(columns: Sequence[str]) -> str:
 
 
 def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
-    """The column of image paths: the one named, or one with the name and the values of such."""
-    if spec.image is not None:
+    """The column of image paths: the one named, or one with the name and the values of such.
+
+    Whoever names features wants no images.
+    """
+    if spec.image is not None or spec.features is not None:
         return spec.image
     for name in IMAGE:
         if name in table.columns and spec.label != name:
@@ -111,7 +118,7 @@ def annotations(
     """Labels, true labels, ids and flags of the rows."""
 
     def texts(table: pd.DataFrame, name: str, what: str) -> list[str]:
-        return filled(table[name], f"{where}: column '{name}'", what)
+        return filled(column(table, name, where), f"{where}: column '{name}'", what)
 
     columns = {"given": texts(table, roles.label, "label")}
     if len(columns["given"]) > 1 and len(set(columns["given"])) == len(columns["given"]):
@@ -132,8 +139,15 @@ def annotations(
         ids=None if roles.id is None else tuple(texts(table, roles.id, "id")),
         verified=None
         if roles.verified is None
-        else flags(table[roles.verified], f"{where}: column '{roles.verified}'"),
+        else flags(column(table, roles.verified, where), f"{where}: column '{roles.verified}'"),
     )
+
+
+def column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
+    """One column; a test set may lack it, or it holds images."""
+    if name not in table:
+        raise InputError(f"{where}: no column '{name}' of text or numbers in every set; add it")
+    return table[name]
 
 
 def filled(values: "pd.Series[Any]", where: str, what: str) -> list[str]:

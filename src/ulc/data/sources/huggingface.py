@@ -31,12 +31,15 @@ def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
     """Read its images, or its other columns as vectors."""
     splits, where = read(path), str(path)
     features = splits.train.features
-    image = spec.image or next((name for name in features if is_image(features[name])), None)
-    if image is not None and image in features and not is_image(features[image]):
+    images = [name for name in features if is_image(features[name])]
+    image = spec.image or next(iter([] if spec.features else images), None)
+    if image in features and image not in images:
         raise InputError(f"{where}: the column '{image}' holds no images; name another")
-    roles = Roles.of(list(features), spec, where)
-    table = frame(splits.train, image)
-    test = None if splits.test is None else frame(splits.test, image)
+    others = [name for name in features if name not in images]
+    known = [name for name in features if name in others or name == image]
+    roles = Roles.of(known, spec, where)
+    table = frame(splits.train, others)
+    test = None if splits.test is None else frame(splits.test, others)
     names = getattr(features[roles.label], "names", ())
     notes = annotations(table, roles, where, test, names)
     if image is None:
@@ -79,9 +82,9 @@ def is_image(feature: Any) -> bool:
     return isinstance(feature, datasets.Image)
 
 
-def frame(split: Any, image: str | None) -> "pd.DataFrame":
-    """Every column but the images, classes by their names."""
-    table = split.remove_columns([name for name in (image,) if name in split.features]).to_pandas()
+def frame(split: Any, columns: list[str]) -> "pd.DataFrame":
+    """Those of the columns that there are, classes by their names."""
+    table = split.select_columns([name for name in columns if name in split.features]).to_pandas()
     for name, feature in split.features.items():
         if hasattr(feature, "names") and name in table:
             table[name] = [named(value, feature.names) for value in table[name]]
@@ -97,6 +100,8 @@ def listed(split: Any, image: str, where: str) -> list[Picture]:
     """The images, each read when it is asked for."""
     import datasets
 
+    if image not in split.features:
+        raise InputError(f"{where}: no column '{image}' of images; add it")
     packed = split.select_columns([image]).cast_column(image, datasets.Image(decode=False))
 
     def opener(row: int) -> BinaryIO:

@@ -35,11 +35,6 @@ def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
     image = image_column(table, spec)
     if image is None:
         return vector_source(where, table, roles, notes)
-    if spec.features is not None:
-        raise InputError(
-            f"{where}: the column '{image}' holds images, so features are not used; "
-            "drop the option or the column"
-        )
     paths = image_paths(table[image], path.parent, f"{where}: column '{image}'")
     pictures = Pictures(list(map(Picture.at, paths)))
     if notes.ids is None:
