@@ -104,7 +104,7 @@ BAD_ARRAYS = {
         toy(y=[0, 1] * 5 + [0, 10**12]),
         ["row 11 has label 1000000000000", "number the classes from 0"],
     ),
-    "a label that is no number": (toy(y=["a"] * 12), ["y has", "whole numbers from 0"]),
+    "a label without a name": (toy(y=["a", ""] * 6), ["y: row 1 is empty", "fill it"]),
     "a missing label": (toy(y=[0, np.nan] * 6), ["row 1 is nan", "whole numbers from 0"]),
     "a label too few": (toy(y=[0, 1, 0]), ["12 inputs but 3 labels", "one label for each"]),
     "a single class": (toy(y=[1] * 12), ["all labels are the same class", "at least two"]),
@@ -200,6 +200,41 @@ def test_a_file_that_holds_no_arrays(refused, wrong):
     assert not Path("was-run").exists()
 
 
+BAD_TABLES = {
+    "empty": (b"", ["first line is empty", "names of the columns"]),
+    "binary": (b"\x00\x01" * 99, ["not a text file", "CSV in UTF-8"]),
+    "another encoding": (b"label,a\nGr\xfcn,1\n", ["not in UTF-8", "save it"]),
+    "semicolons": (b"label;a\nx;1\n", ["separated by semicolons, not by commas", "save it so"]),
+    "no labels": (b"a,b\n1,2\n", ["no column is called label", "--label", "columns: a, b"]),
+    "a missing label": (b"label,a\nx,1\n,2\n", ["row 2 below the header has no label", "fill"]),
+    "a name twice": (b"label,a,a\nx,1,2\n", ["2 columns are called 'a'", "rename"]),
+    "nothing to learn from": (b"label,a\nx,1\ny,1\nx,1\n", ["'a' is constant", "vary"]),
+    "too few rows": (b"label,a\nx,1\ny,2\nx,3\n", ["3 examples are too few", "give"]),
+    "a missing image": (b"label,path\nx,1.png\ny,1.png\nx,2.png\n", ["no such file", "mend"]),
+}
+
+
+@pytest.mark.parametrize("wrong", BAD_TABLES)
+def test_a_table_that_cannot_be_learned_from(refused, wrong):
+    content, says = BAD_TABLES[wrong]
+    Path("bad.csv").write_bytes(content)
+    refused("train", "bad.csv", "-a", "ce", "--epochs", 1, "-q", says=says)
+    spec = cross_entropy().model_copy(update={"data": DataSpec(source="table", path="bad.csv")})
+    refused_in_python(spec, says=says)
+
+
+def test_options_of_the_data_that_do_not_fit(refused):
+    Path("good.csv").write_text("label,a\n" + "x,1\ny,2\n" * 6)
+    for option, name in (("--label", "z"), ("--image", "z"), ("--id", "z"), ("--true-label", "z")):
+        says = ["good.csv: no column 'z'", "columns: label, a"]
+        refused("train", "good.csv", option, name, "-q", says=says)
+    refused("train", "good.csv", "--size", 5000, "-q", says=["'size'", "1024, not 5000"])
+    refused("train", "--label", "z", "-q", says=["'fashion' has no option 'label'", "drop it"])
+    Path("empty").mkdir()
+    refused("train", "empty", "-q", says=["empty: holds no folders", "a folder of images for each"])
+    refused("train", "empty", "--skip-broken", "--id", "a", "-q", says=["has no option 'id'"])
+
+
 @pytest.mark.parametrize("source", ["cifar10", "cifar100"])
 def test_an_empty_folder_holds_no_cifar(refused, source):
     Path("here").mkdir()
@@ -229,10 +264,14 @@ class TestUnknownNames:
         refused("train", "good.npz", "--network", "small_cnn", "-q", says=says)
         refused_in_python(cross_entropy(network=NetworkSpec(name="small_cnn")), says=says)
 
-    @pytest.mark.parametrize("name", ["magic", "magic:here", "good", "./good", "", "magic.csv"])
+    @pytest.mark.parametrize("name", ["magic", "magic:here", "good", "./good", "", "magic.xls"])
     def test_source(self, refused, name):
-        refused("train", name, "-q", says=[f"{name}: unknown kind of data", "give FILE.npz"])
-        refused("noise", "out.json", "--data", name, says=[f"{name}: unknown kind of data"])
+        refused("train", name, "-q", says=[f"{name}: no such file or folder", "give FILE.npz"])
+        refused("noise", "out.json", "--data", name, says=[f"{name}: no such file or folder"])
+
+    def test_kind_of_file(self, refused):
+        Path("table.xls").touch()
+        refused("train", "table.xls", "-q", says=["table.xls: unknown kind of data", ".csv"])
 
     def test_source_in_python(self):
         spec = RunSpec(data=DataSpec(source="magic"))

@@ -40,7 +40,7 @@ def test_help_imports_nothing_heavy():
         "from ulc.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
-        "heavy = {'torch', 'numpy', 'sklearn', 'pydantic'} & set(sys.modules)\n"
+        "heavy = {'torch', 'numpy', 'sklearn', 'pydantic', 'pandas', 'PIL'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

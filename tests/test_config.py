@@ -97,6 +97,14 @@ def test_two_specs_share_a_folder_only_if_they_are_equal(first, second):
 OTHERWISE = {
     "data.source": "npz",
     "data.path": "here",
+    "data.label": "class",
+    "data.image": "path",
+    "data.id": "id",
+    "data.true": "truth",
+    "data.verified": "seen",
+    "data.features": ("a", "b"),
+    "data.size": 32,
+    "data.skip_broken": True,
     "imbalance.kind": "half",
     "imbalance.ratio": 5.0,
     "noise.kind": "symmetric",
@@ -145,6 +153,14 @@ def test_a_folder_name_can_be_read():
     assert worse.folder_name.startswith("fashion-balanced-worse_label-ulc-s0-")
 
 
+def test_options_of_the_data_that_are_not_given_leave_the_folder_s_name_as_it_was():
+    content = RunSpec().content
+    assert content["data"] == {"source": "fashion", "path": None}
+    wanted = DataSpec(source="table", features=("a",), skip_broken=True)
+    Path("spec.toml").write_text(RunSpec(data=wanted).write())
+    assert RunSpec.read(Path("spec.toml")).data == wanted
+
+
 def test_an_option_that_is_none_is_one_that_is_not_there():
     """TOML has no null, and a run must find its folder again."""
     spec = RunSpec(options={"width": None, "sgd": {"lr": 0.1, "nesterov": None}})
@@ -178,7 +194,7 @@ def test_a_resolved_spec_finds_itself_again(tmp_path, name):
             "[noise]\nrat = 0.5",
             "unknown key 'noise.rat'; known here: file, key, kind, matrix, rate",
         ),
-        ("[data]\n[data.x]\ny = 1", "unknown key 'data.x'; known here: path, source"),
+        ("[data]\n[data.x]\ny = 1", "unknown key 'data.x'; known here: features, id, image"),
         ("epochs = 0", "'epochs': Input should be greater than or equal to 1, not 0"),
         ("[noise]\nrate = 1.5", "'noise.rate': .*less than or equal to 1, not 1.5"),
         ("[noise]\nrate = nan", "'noise.rate': .*finite number, not nan"),
@@ -335,6 +351,14 @@ def test_data_noise_and_imbalance_are_typed_in_a_word():
     assert parse.data("fashion") == DataSpec()
     assert parse.data("toy.npz") == DataSpec(source="npz", path=str(here / "toy.npz"))
     assert parse.data("cifar10:c") == DataSpec(source="cifar10", path=str(here / "c"))
+    for name in ("a.csv", "a.tsv", "a.PARQUET"):
+        assert parse.data(name) == DataSpec(source="table", path=str(here / name))
+    Path("photos").mkdir()
+    assert parse.data("photos") == DataSpec(source="folder", path=str(here / "photos"))
+    Path("photos/state.json").touch()
+    assert parse.data("photos") == DataSpec(source="huggingface", path=str(here / "photos"))
+    assert parse.data("folder:photos").source == "folder"
+    assert parse.data("a.csv", {"label": "c", "id": None}).label == "c"
     assert parse.noise("none") == NoiseSpec()
     assert parse.noise("symmetric:0.2") == NoiseSpec(kind="symmetric", rate=0.2)
     assert parse.noise("file:n.pt#worse_label") == NoiseSpec(

@@ -59,6 +59,25 @@ def test_what_the_user_says_goes_first_and_epochs_scale():
     assert (short["warmup_epochs"], short["sgd"]["milestones"]) == (6, [30])
 
 
+@pytest.mark.parametrize(
+    ("source", "image", "like"),
+    [
+        ("folder", None, "fashion"),
+        ("table", None, "npz"),
+        ("table", "path", "fashion"),
+        ("huggingface", None, "npz"),
+        ("huggingface", "photo", "fashion"),
+    ],
+)
+def test_own_data_take_the_settings_of_their_kind(source, image, like):
+    own = spec(source).model_copy(update={"data": DataSpec(source=source, image=image)})
+    expected = with_preset(spec(like))
+    assert (with_preset(own).epochs, with_preset(own).options) == (
+        expected.epochs,
+        expected.options,
+    )
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant_is_one_value_away_from_ulc(name):
     whole = configure("ulc", variant(spec(), "ulc").options).model_dump()

@@ -69,6 +69,21 @@ class DataSpec(Spec):
 
     source: str = Field("fashion", description="a name that `ulc datasets` lists")
     path: str | None = Field(None, description="folder or file, where the source needs one")
+    label: str | None = Field(None, description="column of the given labels")
+    image: str | None = Field(None, description="column of the images or of their paths")
+    id: str | None = Field(None, description="column that names each row")
+    true: str | None = Field(None, description="column of the true labels, for evaluation alone")
+    verified: str | None = Field(None, description="column that says which labels were checked")
+    features: tuple[str, ...] | None = Field(None, description="columns to learn from; None: all")
+    size: int | None = Field(
+        None, ge=8, le=1024, description="pixels an image is brought to; None: 64 or its own"
+    )
+    skip_broken: bool = Field(False, description="leave out images that cannot be read")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What was said beyond source and path."""
+        return self.model_dump(mode="json", exclude={"source", "path"}, exclude_defaults=True)
 
 
 class ImbalanceSpec(Spec):
@@ -146,9 +161,13 @@ class RunSpec(Spec):
 
     @property
     def content(self) -> dict[str, Any]:
-        """All values; an option that is None is left out, as TOML will leave it out."""
+        """All values; an option that is None is left out, as TOML will leave it out.
+
+        An option of the data that was not given is left out too: more of them may come.
+        """
         content = self.model_dump(mode="json")
-        return content | {"options": without_none(content["options"])}
+        data = {"source": self.data.source, "path": self.data.path} | self.data.options
+        return content | {"data": data, "options": without_none(content["options"])}
 
     def write(self) -> str:
         """The spec as TOML."""

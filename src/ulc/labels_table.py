@@ -16,9 +16,14 @@ COLUMNS = (
 
 
 def label_rows(
-    judgement: Judgement, class_names: Sequence[str], threshold: float
+    judgement: Judgement,
+    class_names: Sequence[str],
+    threshold: float,
+    ids: Sequence[str] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """A row for each label, in order of suspicion; `id` is its position in the training data.
+    """A row for each label, in order of suspicion.
+
+    `id` is what the source calls the row, or else its position in the training data.
 
     A label is an issue where it is not trusted and another class is suggested.
     """
@@ -29,7 +34,7 @@ def label_rows(
     loss = -np.log(np.maximum(judgement.prediction[place, judgement.given], 1e-8))
     for i in np.lexsort((judgement.clean_probability, ~issue)):
         yield {
-            "id": int(i),
+            "id": int(i) if ids is None else ids[i],
             "is_label_issue": bool(issue[i]),
             "label_score": number(judgement.clean_probability[i]),
             "given_label": class_names[judgement.given[i]],

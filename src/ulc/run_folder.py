@@ -20,8 +20,9 @@ Records = list[dict[str, Any]]
 
 
 class RunFolder:
-    """spec.toml, environment.json, data.json, records.jsonl, checkpoint.pt, and at the end
-    judgement.npz, outputs.npz, model.safetensors, model.json, summary.json and done.
+    """spec.toml, environment.json, data.json, records.jsonl, checkpoint.pt; ids.json where rows
+    have names, encoding.json where they come from a table; at the end labels.csv, judgement.npz,
+    outputs.npz, model.safetensors, model.json, summary.json and done.
     """  # noqa: D205 (a list of files, not a sentence)
 
     def __init__(self, path: Path) -> None:
@@ -144,6 +145,12 @@ class RunFolder:
             return [json.loads(line) for line in content.splitlines()]
         except ValueError as error:
             raise self.damaged("records.jsonl", error) from None
+
+    @property
+    def ids(self) -> list[str] | None:
+        """What the source calls each row; None: positions."""
+        ids: list[str] | None = self.read_json("ids.json") if self.has("ids.json") else None
+        return ids
 
     @property
     def judgement(self) -> Judgement:

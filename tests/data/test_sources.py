@@ -105,6 +105,42 @@ def test_names_may_be_bytes_or_numbers():
     assert saved(**known, class_names=np.array([10, 20])).class_names == ("10", "20")
 
 
+def test_labels_may_be_text():
+    source = saved(
+        X=np.zeros((4, 2)),
+        y=["dog", "cat", "cat", "dog"],
+        y_true=["dog", "cat", "cow", "dog"],
+        X_test=np.zeros((1, 2)),
+        y_test=[b"ant"],
+    )
+    assert source.class_names == ("ant", "cat", "cow", "dog")
+    assert source.labels.tolist() == [3, 1, 1, 3]
+    assert source.true.tolist() == [3, 1, 2, 3]
+    assert source.test_labels.tolist() == [0]
+
+
+def test_text_that_is_numbers_is_sorted_as_numbers_and_names_keep_their_order():
+    known = {"X": np.zeros((4, 2))}
+    assert saved(**known, y=["10", "9", "9", "10"]).class_names == ("9", "10")
+    named = saved(**known, y=["a", "b", "a", "b"], class_names=["b", "a", "none"])
+    assert (named.class_names, named.labels.tolist()) == (("b", "a", "none"), [1, 0, 1, 0])
+
+
+def test_ids_and_checked_labels_come_along():
+    source = saved(
+        X=np.zeros((3, 2)), y=[0, 1, 0], ids=np.array([30, 10, 20]), verified=[True, False, True]
+    )
+    assert source.ids == ("30", "10", "20")
+    assert source.verified.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("option", [{"label": "y"}, {"size": 32}, {"skip_broken": True}])
+def test_an_option_that_a_source_has_not_is_refused(option):
+    (name,) = option
+    with pytest.raises(InputError, match=f"'fashion' has no option '{name}'; drop it"):
+        load_source(DataSpec(source="fashion", **option))
+
+
 GOOD = {"X": np.zeros((4, 2)), "y": [0, 1, 1, 0]}
 
 
@@ -118,7 +154,17 @@ GOOD = {"X": np.zeros((4, 2)), "y": [0, 1, 1, 0]}
         ({"y": [0, 1, 2, 0], "class_names": ["a", "b"]}, "row 2 has label 2, outside 0 to 1"),
         ({"y": [0, 1, 0.5, 0]}, "y: row 2 is 0.5; give labels as whole numbers"),
         ({"y": [0, 1, np.nan, 0]}, "y: row 2 is nan; give labels as whole numbers"),
-        ({"y": ["a", "b", "a", "b"]}, "type <U1; give one label a row"),
+        ({"y": ["a", "b", "", "b"]}, "y: row 2 is empty; fill it"),
+        ({"y": [["a"], ["b"], ["a"], ["b"]]}, r"y has shape \(4, 1\); give one for each row"),
+        ({"y": [b"a", b"b", b"a", b"\xff"]}, "y is not text in UTF-8"),
+        ({"y": ["a", "b", "a", "b"], "y_true": [0, 1, 0, 1]}, "y_true has type int64, but other"),
+        ({"y": ["a", "b", "a", "c"], "class_names": ["a", "b"]}, "'c' is not among class_names"),
+        ({"ids": ["a", "b"]}, "2 ids for 4 rows; give one for each"),
+        ({"ids": [["a"], ["b"], ["c"], ["d"]]}, r"ids has shape \(4, 1\)"),
+        ({"ids": ["a", "b", "", "d"]}, "ids: row 2 is empty"),
+        ({"verified": [True]}, "1 verified for 4 rows"),
+        ({"verified": [0, 1, 2, 0]}, "verified should be true or false"),
+        ({"verified": ["a", "b", "c", "d"]}, "verified should be true or false"),
         ({"y": [0, 1j, 0, 1]}, "type complex128; give one label a row"),
         ({"y": [[0], [1], [1], [0]]}, r"y has shape \(4, 1\)"),
         ({"y": 0}, r"y has shape \(\)"),

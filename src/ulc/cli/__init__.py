@@ -27,7 +27,8 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Data = Annotated[
     str | None,
     typer.Argument(
-        help="FILE.npz, cifar10:DIR, cifar100:DIR or fashion. Default: a demonstration."
+        help="A folder of class folders, FILE.csv, .tsv, .parquet or .npz, a Hugging Face folder, "
+        "cifar10:DIR, cifar100:DIR or fashion. Default: a demonstration."
     ),
 ]
 NoiseText = Annotated[
@@ -49,6 +50,18 @@ def train(
         str,
         typer.Option("--algorithm", "-a", help="See `ulc algorithms`, or your own module:Class."),
     ] = "ulc",
+    label: Annotated[str | None, typer.Option(help="Column of the labels.")] = None,
+    image: Annotated[str | None, typer.Option(help="Column of image paths.")] = None,
+    id_column: Annotated[str | None, typer.Option("--id", help="Column that names rows.")] = None,
+    true_label: Annotated[
+        str | None, typer.Option(help="Column of true labels, for evaluation alone.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(min=8, help="Pixels an image is brought to. Default: 64.")
+    ] = None,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
+    ] = False,
     noise: NoiseText = None,
     imbalance: ImbalanceText = None,
     network: Network = "auto",
@@ -81,16 +94,24 @@ def train(
     ones. A run that was stopped goes on; a finished one is shown.
     """
     from ulc.cli import parse
-    from ulc.config import DataSpec, NetworkSpec, RunSpec
+    from ulc.config import NetworkSpec, RunSpec
     from ulc.experiments.variants import variant
 
     if spec is not None:
         wanted = RunSpec.read(spec)
     else:
         demonstration = data is None
+        options = {
+            "label": label,
+            "image": image,
+            "id": id_column,
+            "true": true_label,
+            "size": size,
+            "skip_broken": skip_broken,
+        }
         wanted = variant(
             RunSpec(
-                data=DataSpec() if data is None else parse.data(data),
+                data=parse.data("fashion" if data is None else data, options),
                 imbalance=parse.imbalance(imbalance or ("half:10" if demonstration else "none")),
                 noise=parse.noise(noise or ("symmetric:0.5" if demonstration else "none")),
                 network=NetworkSpec(name=network),

@@ -49,7 +49,8 @@ def suspects_table(folder: RunFolder, most: int) -> Table:
     table = Table(title="Most suspicious labels", title_justify="left")
     for name in ("id", "given", "suggested", "score", "epistemic", "aleatoric"):
         table.add_column(name, justify="left" if name in ("given", "suggested") else "right")
-    for row in islice(label_rows(folder.judgement, names, threshold), most):
+    rows = label_rows(folder.judgement, names, threshold, folder.ids)
+    for row in islice(rows, most):
         values = [row["label_score"], row["epistemic"], row["aleatoric"]]
         cells = ["–" if value is None else f"{value:.3f}" for value in values]
         table.add_row(str(row["id"]), row["given_label"], row["suggested_label"], *cells)

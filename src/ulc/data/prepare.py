@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ulc.config import NoiseSpec, RunSpec
 from ulc.data.augment import strong_augmentation, weak_augmentation
@@ -13,22 +14,31 @@ from ulc.data.imbalance import keep
 from ulc.data.label_files import read_labels
 from ulc.data.noise import corrupt, realised_transition
 from ulc.data.preprocessing import Preprocessing
-from ulc.data.sources import load_source
+from ulc.data.sources import Progress, load_source
 from ulc.data.sources.source import Source, check_labels
 from ulc.data.training import TensorData
 from ulc.data.truth import TestSet, Truth, small_classes
 from ulc.errors import InputError
 from ulc.judgement import Integers
 
+if TYPE_CHECKING:
+    from ulc.data.table_encoding import TableEncoding
+
 
 @dataclass(frozen=True)
 class Prepared:
-    """Training data for the algorithm, truth for the examiner, facts for the record."""
+    """Training data for the algorithm, truth for the examiner, facts for the record.
+
+    ids, verified, encoding: as `Source` has them, for the examples that were kept
+    """
 
     training: TensorData
     truth: Truth
     class_names: tuple[str, ...]
     facts: dict[str, Any]
+    ids: tuple[str, ...] | None = None
+    verified: NDArray[np.bool_] | None = None
+    encoding: "TableEncoding | None" = None
 
 
 @dataclass(frozen=True)
@@ -40,9 +50,9 @@ class Labelled:
     true: Integers | None
 
 
-def label(spec: RunSpec) -> Labelled:
+def label(spec: RunSpec, on_progress: Progress | None = None) -> Labelled:
     """Load, make uneven, make noisy. Imbalance and noise have random streams of their own."""
-    source = load_source(spec.data)
+    source = load_source(spec.data, on_progress)
     classes = len(source.class_names)
     of_imbalance, of_noise = np.random.SeedSequence(spec.seed).spawn(2)
     # Where labels are already noisy and the truth is known, sizes are cut by the truth.
@@ -56,9 +66,18 @@ def label(spec: RunSpec) -> Labelled:
     else:
         # Whoever injects noise says that the labels were right before.
         given, true = corrupt(labels, classes, spec.noise, np.random.default_rng(of_noise)), labels
-    return Labelled(
-        replace(source, inputs=source.inputs[kept], labels=given, true=true), given, true
+    verified = None if source.verified is None else source.verified[kept]
+    if verified is not None:
+        given = np.where(verified, labels, given)  # what somebody checked, noise does not touch
+    cut = replace(
+        source,
+        inputs=source.inputs[kept],
+        labels=given,
+        true=true,
+        ids=None if source.ids is None else tuple(source.ids[i] for i in kept),
+        verified=verified,
     )
+    return Labelled(cut, given, true)
 
 
 def from_file(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Integers:
@@ -74,9 +93,9 @@ def from_file(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Int
     return labels[kept] if len(labels) == total else labels
 
 
-def prepare(spec: RunSpec, device: torch.device) -> Prepared:
+def prepare(spec: RunSpec, device: torch.device, on_progress: Progress | None = None) -> Prepared:
     """Everything about the data that a run needs, on the device."""
-    labelled = label(spec)
+    labelled = label(spec, on_progress)
     source, classes = labelled.source, len(labelled.source.class_names)
     preprocessing = Preprocessing.of(source)
     training = TensorData(
@@ -93,7 +112,15 @@ def prepare(spec: RunSpec, device: torch.device) -> Prepared:
         test = TestSet(preprocessing.stored(source.test_inputs).to(device), source.test_labels)
     sizes_by = labelled.given if labelled.true is None else labelled.true
     truth = Truth(train=labelled.true, test=test, small=small_classes(sizes_by, classes))
-    return Prepared(training, truth, source.class_names, facts(labelled, truth))
+    return Prepared(
+        training,
+        truth,
+        source.class_names,
+        facts(labelled, truth),
+        ids=source.ids,
+        verified=source.verified,
+        encoding=source.encoding,
+    )
 
 
 def facts(labelled: Labelled, truth: Truth) -> dict[str, Any]:
@@ -105,6 +132,10 @@ def facts(labelled: Labelled, truth: Truth) -> dict[str, Any]:
         "given_sizes": np.bincount(labelled.given, minlength=classes).tolist(),
         "small_classes": np.flatnonzero(truth.small).tolist(),
     }
+    if labelled.source.skipped:
+        content["skipped"] = list(labelled.source.skipped)
+    if labelled.source.verified is not None:
+        content["verified"] = int(labelled.source.verified.sum())
     if labelled.true is not None:
         content |= {
             "true_sizes": np.bincount(labelled.true, minlength=classes).tolist(),

@@ -37,6 +37,8 @@ def find_preset(spec: RunSpec) -> Preset:
     if spec.data.source not in presets:
         raise InputError(f"unknown data source '{spec.data.source}'; known: {', '.join(presets)}")
     section = presets[spec.data.source]
+    if "vectors" in section:  # a user's own data takes the settings of data of its kind
+        section = presets[section["images" if spec.data.image else "vectors"]]
     options = dict(section.get(spec.algorithm, {}))
     epochs = options.pop("epochs", section["epochs"])
     rows = [row for row in section.get("noise", ()) if spec.noise.kind in row["kinds"]]

@@ -44,17 +44,26 @@ def run(
     folder = RunFolder.create(path, spec)
     with folder.locked():
         folder.write_json("environment.json", environment(on))
-        folder.write_json("data.json", prepared.facts)
+        write_data(folder, prepared)
         training = Training(algorithm, prepared.truth, prepared.training.preprocessing, folder)
         judgement = training.run(spec.epochs, watcher or Watcher(), save_every)
         folder.write_arrays("judgement.npz", judgement.arrays())
         folder.write_arrays("outputs.npz", algorithm.outputs())
-        rows = label_rows(judgement, prepared.class_names, algorithm.threshold)
+        rows = label_rows(judgement, prepared.class_names, algorithm.threshold, prepared.ids)
         folder.write("labels.csv", as_csv(rows).encode())
         model(spec, prepared, algorithm, judgement).save(folder)
         folder.write_json("summary.json", summarise(folder.records, spec.epochs))
         folder.finish()
     return folder
+
+
+def write_data(folder: RunFolder, prepared: Prepared) -> None:
+    """What the data turned out to be, and how to find a row or encode a new one."""
+    folder.write_json("data.json", prepared.facts)
+    if prepared.ids is not None:
+        folder.write_json("ids.json", prepared.ids)
+    if prepared.encoding is not None:
+        folder.write_json("encoding.json", prepared.encoding.model_dump(mode="json"))
 
 
 def resolved(spec: RunSpec) -> RunSpec:

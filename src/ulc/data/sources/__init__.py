@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from ulc.config import DataSpec
@@ -9,37 +10,92 @@ from ulc.data.sources import cifar, fashion, npz
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
 
+Progress = Callable[[int, int], None]
+Load = Callable[[Path, DataSpec, Progress], Source]
+PICTURES = ("size", "skip_broken")
+COLUMNS = ("label", "image", "id", "true", "verified", "features")
+
 
 @dataclass(frozen=True)
 class Reader:
-    """How a source is read, and what its path should hold (None: it needs no path)."""
+    """How a source is read, what its path should hold (None: it needs no path), its options."""
 
     about: str
-    load: Callable[[Path], Source]
+    load: Load
     path: str | None = None
+    options: tuple[str, ...] = ()
+
+
+def plain(load: Callable[[Path], Source]) -> Load:
+    """A source that needs only its path."""
+    return lambda path, _, __: load(path)
+
+
+def module(name: str) -> Load:
+    """A source whose module is imported when it is used: pandas and Pillow take their time."""
+
+    def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
+        loaded: Source = import_module(f"ulc.data.sources.{name}").load(path, spec, on_progress)
+        return loaded
+
+    return load
 
 
 SOURCES = {
-    "fashion": Reader("a slice of Fashion-MNIST inside the package", lambda _: fashion.load()),
+    "fashion": Reader(
+        "a slice of Fashion-MNIST inside the package", plain(lambda _: fashion.load())
+    ),
     "cifar10": Reader(
         "CIFAR-10, binary or pickle layout",
-        cifar.load_cifar10,
+        plain(cifar.load_cifar10),
         "the folder of the unpacked archive",
     ),
     "cifar100": Reader(
         "CIFAR-100, binary or pickle layout",
-        cifar.load_cifar100,
+        plain(cifar.load_cifar100),
         "the folder of the unpacked archive",
     ),
-    "npz": Reader("arrays X, y (y_true, X_test, y_test, class_names)", npz.load, "the npz file"),
+    "npz": Reader(
+        "arrays X, y (y_true, X_test, y_test, class_names, ids, verified)",
+        plain(npz.load),
+        "the npz file",
+    ),
+    "folder": Reader(
+        "images, a folder for each class, or such folders inside train and test",
+        module("folder"),
+        "the folder of class folders",
+        PICTURES,
+    ),
+    "table": Reader(
+        "a table with a label column and feature columns or paths of images",
+        module("table"),
+        "the file, .csv, .tsv or .parquet",
+        COLUMNS + PICTURES,
+    ),
+    "huggingface": Reader(
+        "a Hugging Face data set as `save_to_disk` writes it",
+        module("huggingface"),
+        "the folder that save_to_disk wrote",
+        COLUMNS + PICTURES,
+    ),
 }
 
 
-def load_source(spec: DataSpec) -> Source:
-    """Read the data set that `spec` names."""
+def load_source(spec: DataSpec, on_progress: Progress | None = None) -> Source:
+    """Read the data set that `spec` names; `on_progress` is told how many images are read."""
     reader = SOURCES.get(spec.source)
     if reader is None:
         raise InputError(f"unknown data source '{spec.source}'; known: {', '.join(SOURCES)}")
     if reader.path and not spec.path:
         raise InputError(f"the source '{spec.source}' needs a path: {reader.path}")
-    return reader.load(Path(spec.path or ""))
+    for option in spec.options:
+        if option not in reader.options:
+            known = ", ".join(reader.options) or "none"
+            raise InputError(
+                f"the source '{spec.source}' has no option '{option}'; drop it (known: {known})"
+            )
+    return reader.load(Path(spec.path or ""), spec, on_progress or silent)
+
+
+def silent(done: int, total: int) -> None:
+    """Nobody watches."""

@@ -1,4 +1,6 @@
-"""Arrays in one npz file: X, y, and optionally y_true, X_test, y_test, class_names."""
+"""Arrays in one npz file: X, y, and where you have them y_true, X_test, y_test, class_names, ids,
+verified.
+"""  # noqa: D205 (a list of arrays, not a sentence)
 
 from pathlib import Path
 from typing import Any
@@ -6,11 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ulc.data.sources.annotations import number_labels
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
 from ulc.files import read_npz
+from ulc.judgement import Integers
 
 REAL = "biuf"  # kinds of number that are real: bool, int, unsigned, float
+TEXT = "SU"
+LABELS = ("y", "y_true", "y_test")
 
 
 def load(path: Path) -> Source:
@@ -23,24 +29,78 @@ def load(path: Path) -> Source:
             f"{path}: no array '{min(missing)}' in it; save {' and '.join(sorted(wanted))} there"
         )
     inputs = {k: as_inputs(arrays[k], f"{path}: {k}") for k in ("X", "X_test") if k in arrays}
-    labels: dict[str, NDArray[np.int64]] = {
-        k: whole_numbers(arrays[k], f"{path}: {k}")
-        for k in ("y", "y_true", "y_test")
-        if k in arrays
-    }
+    names, labels = read_labels(arrays, str(path))
     return Source(
         name=path.stem,
         inputs=inputs["X"],
         labels=labels["y"],
         true=labels.get("y_true"),
-        class_names=read_names(arrays.get("class_names"), labels, str(path)),
+        class_names=names,
         test_inputs=inputs.get("X_test"),
         test_labels=labels.get("y_test"),
+        ids=None if "ids" not in arrays else as_text(arrays["ids"], f"{path}: ids"),
+        verified=None if "verified" not in arrays else as_flags(arrays["verified"], str(path)),
     )
 
 
+def read_labels(
+    arrays: dict[str, NDArray[Any]], where: str
+) -> tuple[tuple[str, ...], dict[str, Integers]]:
+    """Class names and labels, from text or from whole numbers."""
+    given = {name: arrays[name] for name in LABELS if name in arrays}
+    names = arrays.get("class_names")
+    if any(each.dtype.kind in TEXT for each in given.values()):
+        return text_labels(given, names, where)
+    labels: dict[str, Integers] = {
+        name: whole_numbers(each, f"{where}: {name}") for name, each in given.items()
+    }
+    return read_names(names, labels, where), labels
+
+
+def text_labels(
+    given: dict[str, NDArray[Any]], class_names: NDArray[Any] | None, where: str
+) -> tuple[tuple[str, ...], dict[str, Integers]]:
+    """The same where labels are the classes' names."""
+    for name, each in given.items():
+        if each.dtype.kind not in TEXT:
+            raise InputError(
+                f"{where}: {name} has type {each.dtype}, but other labels are text; "
+                "give all labels as text or all as whole numbers"
+            )
+    known = () if class_names is None else as_text(class_names, f"{where}: class_names")
+    texts = {name: as_text(each, f"{where}: {name}") for name, each in given.items()}
+    names, labels = number_labels(texts, known)
+    if known and len(names) > len(known):
+        raise InputError(
+            f"{where}: the label '{names[len(known)]}' is not among class_names; add it there"
+        )
+    return names, labels
+
+
+def as_text(array: NDArray[Any], what: str) -> tuple[str, ...]:
+    """One text a row, none of them empty."""
+    if array.ndim != 1:
+        raise InputError(f"{what} has shape {array.shape}; give one for each row")
+    try:
+        text = tuple(
+            np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array.astype(str)
+        )
+    except UnicodeDecodeError:
+        raise InputError(f"{what} is not text in UTF-8; save it as such") from None
+    if "" in text:
+        raise InputError(f"{what}: row {text.index('')} is empty; fill it or remove the row")
+    return tuple(map(str, text))
+
+
+def as_flags(array: NDArray[Any], where: str) -> NDArray[np.bool_]:
+    """One yes or no a row."""
+    if array.ndim != 1 or array.dtype.kind not in REAL or not np.isin(array, (0, 1)).all():
+        raise InputError(f"{where}: verified should be true or false for each row; save it as bool")
+    return array.astype(bool)
+
+
 def read_names(
-    names: NDArray[Any] | None, labels: dict[str, NDArray[np.int64]], where: str
+    names: NDArray[Any] | None, labels: dict[str, Integers], where: str
 ) -> tuple[str, ...]:
     """The names given, or the numbers of all classes that labels mention."""
     if names is not None:

@@ -1,13 +1,16 @@
 """What every source hands over, checked."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
 from ulc.judgement import Integers
+
+if TYPE_CHECKING:
+    from ulc.data.table_encoding import TableEncoding
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,10 @@ class Source:
     test_inputs, test_labels: a test set with true labels, where there is one
     mean, std: of each channel, scaled to [0, 1], where the literature fixes them
     shift: by how many pixels a random crop may move an image; None: an eighth of its width
+    ids: (N,) what names each row: its id or the full path of its image; None: its position
+    verified: (N,) the labels that somebody checked; None: nobody said
+    encoding: how the columns of a table became vectors
+    skipped: what was left out because it cannot be read
     """
 
     name: str
@@ -32,6 +39,10 @@ class Source:
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
     shift: int | None = None
+    ids: tuple[str, ...] | None = None
+    verified: NDArray[np.bool_] | None = None
+    encoding: "TableEncoding | None" = None
+    skipped: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_inputs(self.inputs, f"{self.name}: inputs")
@@ -48,10 +59,8 @@ class Source:
             )
         if self.true is not None:
             check_labels(self.true, classes, f"{self.name}: true labels")
-            if len(self.true) != len(self.labels):
-                raise InputError(
-                    f"{self.name}: {len(self.true)} true labels for {len(self.labels)} rows"
-                )
+        for what in ("true", "ids", "verified"):
+            self.check_length(what)
         if self.test_inputs is not None and self.test_labels is not None:
             check_inputs(self.test_inputs, f"{self.name}: test inputs")
             check_labels(self.test_labels, classes, f"{self.name}: test labels")
@@ -65,6 +74,15 @@ class Source:
                     f"{self.name}: {len(self.test_inputs)} test inputs but "
                     f"{len(self.test_labels)} test labels; give one label for each"
                 )
+
+    def check_length(self, what: str) -> None:
+        """Raise unless there is one for each label."""
+        values = getattr(self, what)
+        if values is not None and len(values) != len(self.labels):
+            name = "true labels" if what == "true" else what
+            raise InputError(
+                f"{self.name}: {len(values)} {name} for {len(self.labels)} rows; give one for each"
+            )
 
 
 def check_inputs(inputs: NDArray[Any], what: str) -> None:

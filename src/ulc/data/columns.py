@@ -1,0 +1,108 @@
+"""What the values of a table's column are: numbers, booleans, dates or text."""
+
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
+
+from ulc.errors import InputError
+from ulc.judgement import Floats
+
+Numeric = Literal["number", "boolean", "date"]
+Kind = Literal["number", "boolean", "date", "category"]
+NUMERIC_KINDS: tuple[Numeric, ...] = ("number", "boolean", "date")
+WANTED = {"number": "a number", "boolean": "yes or no", "date": "a date such as 2026-01-31"}
+WORDS = {"true": 1, "yes": 1, "t": 1, "y": 1, "1": 1, "false": 0, "no": 0, "f": 0, "n": 0, "0": 0}
+GLANCE = 100  # values that are enough to see that a column is of another kind
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def kind_of(values: "pd.Series[Any]") -> Kind:
+    """The first kind that all values there are can be read as."""
+    if is_number(values):
+        return "number"
+    present = values.dropna()
+    for kind in NUMERIC_KINDS:
+        if readable(present[:GLANCE], kind) and readable(present, kind):
+            return kind
+    return "category"
+
+
+def as_typed(values: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Numbers instead of text that says numbers, so that it is read only once."""
+    if is_number(values) or kind_of(values) != "number":
+        return values
+    found = np.full(len(values), np.nan)
+    there = values.notna().to_numpy(bool)
+    found[there] = parsed(values[there], "number")
+    return pd.Series(found)
+
+
+def readable(present: "pd.Series[Any]", kind: Numeric) -> bool:
+    """Whether every value is of the kind."""
+    return not np.isnan(parsed(present, kind)).any()
+
+
+def numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
+    """(N,) numbers, NaN where there is none; what is infinite, or as good as, is none."""
+    gap = values.isna().to_numpy(bool)
+    found = np.full(len(values), np.nan)
+    found[~gap] = parsed(values[~gap], kind)
+    wrong = np.isnan(found) & ~gap
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InputError(
+            f"{where}: row {row + 1} below the header is '{values.iloc[row]}'; "
+            f"give {WANTED[kind]} or nothing"
+        )
+    return np.where(np.abs(found) > LARGEST, np.nan, found)
+
+
+def parsed(present: "pd.Series[Any]", kind: Numeric) -> Floats:
+    """Numbers, NaN for what cannot be read; a date counts in days."""
+    if is_number(present):
+        return as_numbers(present, kind)
+    if kind == "number" and infer_dtype(present) == "string":  # the same, only much faster
+        return pd.to_numeric(present, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    text = as_text(present)
+    if kind == "number":
+        return pd.to_numeric(text, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    if kind == "boolean":
+        return text.str.lower().map(WORDS).to_numpy(np.float64, na_value=np.nan)
+    dates = pd.to_datetime(text, format="ISO8601", utc=True, errors="coerce")
+    days = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    return days.to_numpy(np.float64, na_value=np.nan)
+
+
+def as_numbers(present: "pd.Series[Any]", kind: Numeric) -> Floats:
+    """Numbers that are numbers already; as booleans only 0 and 1 will do, as dates none."""
+    found = present.to_numpy(np.float64, na_value=np.nan)
+    if kind == "number":
+        return found
+    allowed = (0, 1) if kind == "boolean" else ()
+    return np.where(np.isin(found, allowed), found, np.nan)
+
+
+def is_number(values: "pd.Series[Any]") -> bool:
+    """Whether the column's type says that it holds numbers."""
+    return is_numeric_dtype(values) and not is_bool_dtype(values)
+
+
+def as_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Every value as text without spaces around it; a missing one stays missing."""
+    text = values.astype(object).where(values.notna(), None)
+    return text.map(lambda value: None if value is None else str(value).strip()).astype(object)
+
+
+def listed(values: "pd.Series[Any]") -> bool:
+    """Whether a value is several values."""
+    return any(
+        isinstance(value, list | tuple | dict | set | np.ndarray) for value in values[:GLANCE]
+    )
+
+
+def flags(values: "pd.Series[Any]", where: str) -> NDArray[np.bool_]:
+    """(N,) yes or no; nothing is no."""
+    return numbers(values, "boolean", where) == 1

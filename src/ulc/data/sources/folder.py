@@ -1,0 +1,96 @@
+"""A folder of class folders, or train and test folders of them, that hold images."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ulc.config import DataSpec
+from ulc.data.sources import Progress
+from ulc.data.sources.annotations import Annotations, number_labels
+from ulc.data.sources.pictures import SUFFIXES, Picture, Pictures
+from ulc.data.sources.source import Source
+from ulc.errors import InputError
+
+
+@dataclass(frozen=True)
+class Images:
+    """Paths, each with the name of its class."""
+
+    paths: list[Path]
+    labels: list[str]
+
+
+def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
+    """Read every image below the folder; a class is called as its folder."""
+    if not path.is_dir():
+        raise InputError(
+            f"{path}: no such folder; give a folder that holds a folder for each class"
+        )
+    folders = {each.name: each for each in subfolders(path)}
+    split = set(folders) == {"train", "test"} and all(map(subfolders, folders.values()))
+    train = find(folders["train"] if split else path)
+    test = find(folders["test"]) if split else Images([], [])
+    columns = {"given": train.labels} | ({"test": test.labels} if split else {})
+    names, labels = number_labels(columns)
+    pictures = Pictures(list(map(Picture.at, train.paths)), list(map(Picture.at, test.paths)))
+    notes = Annotations(
+        class_names=names,
+        labels=labels["given"],
+        ids=tuple(picture.name for picture in pictures.train),
+        test_labels=labels.get("test"),
+    )
+    return pictures.source(path.name, notes, spec, on_progress)
+
+
+def find(path: Path) -> Images:
+    """The images of every class folder."""
+    classes = subfolders(path)
+    if not classes:
+        raise InputError(
+            f"{path}: holds no folders; give a folder that holds a folder of images for each class"
+        )
+    found = Images([], [])
+    for folder in classes:
+        images = images_below(folder)
+        if not images:
+            raise InputError(
+                f"{folder}: holds no images ({', '.join(SUFFIXES)}); put some in or remove it"
+            )
+        found.paths.extend(images)
+        found.labels.extend([class_name(folder)] * len(images))
+    return found
+
+
+def class_name(folder: Path) -> str:
+    """The folder's name, if it is text."""
+    try:
+        folder.name.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{folder.parent}: the name of the folder {os.fsencode(folder.name)!r} is no text; "
+            "rename it"
+        ) from None
+    return folder.name
+
+
+def subfolders(path: Path) -> list[Path]:
+    """The folders in it that are not hidden, in order."""
+    return sorted(each for each in path.iterdir() if each.is_dir() and not hidden(each.name))
+
+
+def images_below(folder: Path) -> list[Path]:
+    """Every image in it, however deep, in order."""
+    found = []
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not hidden(name)]
+        found += [
+            Path(root, name)
+            for name in files
+            if name.lower().endswith(SUFFIXES) and not hidden(name)
+        ]
+    return sorted(found)
+
+
+def hidden(name: str) -> bool:
+    """Whether people do not see it: .DS_Store and the like, and what macOS adds to archives."""
+    return name.startswith((".", "__MACOSX"))

@@ -1,0 +1,185 @@
+"""A data frame: which of its columns is what, and the source that it makes."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ulc.config import DataSpec
+from ulc.data.columns import as_text, flags
+from ulc.data.sources.annotations import Annotations, number_labels
+from ulc.data.sources.pictures import SUFFIXES
+from ulc.data.sources.source import Source
+from ulc.data.table_encoding import TableEncoding
+from ulc.errors import InputError
+
+# Names that a column is known by where no option says which it is.
+LABEL = ("label", "given_label", "class", "target", "y")
+TRUE = ("true_label", "y_true")
+VERIFIED = ("verified",)
+ID = ("id", "")  # pandas writes the index into a column without a name
+IMAGE = ("path", "image", "file", "filename")
+SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column is what; None: no such column."""
+
+    label: str
+    true: str | None
+    verified: str | None
+    id: str | None
+    features: tuple[str, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[str], spec: DataSpec, where: str) -> "Roles":
+        """As the options say, else by the names that columns are known by."""
+        check_columns(columns, spec, where)
+        if spec.image and spec.features:
+            raise InputError(
+                f"{where}: learn from images or from features, not from both; drop one option"
+            )
+        label = spec.label or first(LABEL, columns)
+        if label is None:
+            raise InputError(
+                f"{where}: no column is called {', '.join(LABEL)}; name the one that holds the "
+                f"labels with --label (columns: {listing(columns)})"
+            )
+        found = {
+            "true": spec.true or first(TRUE, columns),
+            "verified": spec.verified or first(VERIFIED, columns),
+            "id": spec.id or first(ID, columns),
+        }
+        # A true label under another name is no feature either.
+        taken = {label, *found.values(), *TRUE, *VERIFIED, *ID}
+        features = spec.features or tuple(name for name in columns if name not in taken)
+        return cls(label=label, features=features, **found)
+
+
+def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
+    """Raise unless each name is there, and once."""
+    twice, times = Counter(columns).most_common(1)[0]
+    if times > 1:
+        raise InputError(f"{where}: {times} columns are called '{twice}'; rename them")
+    wanted = {name: spec.options.get(name) for name in ("label", "image", "id", "true", "verified")}
+    every = [*wanted.items(), *(("features", name) for name in spec.features or ())]
+    for option, name in every:
+        if name is not None and name not in columns:
+            raise InputError(
+                f"{where}: no column '{name}', which the option '{option}' names; "
+                f"columns: {listing(columns)}"
+            )
+
+
+def first(names: Sequence[str], columns: Sequence[str]) -> str | None:
+    """The first of the names that is a column."""
+    return next((name for name in names if name in columns), None)
+
+
+def listing(columns: Sequence[str]) -> str:
+    """Names of columns, not too many."""
+    more = len(columns) - SHOWN
+    return ", ".join(name or "(no name)" for name in columns[:SHOWN]) + (
+        f" and {more} more" if more > 0 else ""
+    )
+
+
+def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
+    """The column of image paths: the one named, or one with the name and the values of such.
+
+    Whoever names features wants no images.
+    """
+    if spec.image is not None or spec.features is not None:
+        return spec.image
+    for name in IMAGE:
+        if name in table.columns and spec.label != name:
+            paths = as_text(table[name]).dropna()
+            if len(paths) and paths.str.lower().str.endswith(SUFFIXES).all():
+                return name
+    return None
+
+
+def image_paths(values: "pd.Series[Any]", folder: Path, where: str) -> list[Path]:
+    """Each row's path, relative to the table's folder."""
+    return [folder / text for text in filled(values, where, "path")]
+
+
+def annotations(
+    table: pd.DataFrame,
+    roles: Roles,
+    where: str,
+    test: pd.DataFrame | None = None,
+    class_names: Sequence[str] = (),
+) -> Annotations:
+    """Labels, true labels, ids and flags of the rows."""
+
+    def texts(table: pd.DataFrame, name: str, what: str) -> list[str]:
+        return filled(column(table, name, where), f"{where}: column '{name}'", what)
+
+    columns = {"given": texts(table, roles.label, "label")}
+    if len(columns["given"]) > 1 and len(set(columns["given"])) == len(columns["given"]):
+        raise InputError(
+            f"{where}: every row has a label of its own in the column '{roles.label}'; "
+            "name the column that holds the classes with --label"
+        )
+    if roles.true is not None:
+        columns["true"] = texts(table, roles.true, "true label")
+    if test is not None:
+        columns["test"] = texts(test, roles.label, "label")
+    names, labels = number_labels(columns, class_names)
+    return Annotations(
+        class_names=names,
+        labels=labels["given"],
+        true=labels.get("true"),
+        test_labels=labels.get("test"),
+        ids=None if roles.id is None else tuple(texts(table, roles.id, "id")),
+        verified=None
+        if roles.verified is None
+        else flags(column(table, roles.verified, where), f"{where}: column '{roles.verified}'"),
+    )
+
+
+def column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
+    """One column; a test set may lack it, or it holds images."""
+    if name not in table:
+        raise InputError(f"{where}: no column '{name}' of text or numbers in every set; add it")
+    return table[name]
+
+
+def filled(values: "pd.Series[Any]", where: str, what: str) -> list[str]:
+    """The column as text, every row of it."""
+    text = as_text(values)
+    empty = (text.isna() | (text == "")).to_numpy(bool)
+    if empty.any():
+        row = int(empty.argmax())
+        raise InputError(
+            f"{where}: row {row + 1} below the header has no {what}; fill it or remove the row"
+        )
+    return list(text)
+
+
+def vector_source(
+    name: str,
+    table: pd.DataFrame,
+    roles: Roles,
+    notes: Annotations,
+    test: pd.DataFrame | None = None,
+) -> Source:
+    """The feature columns as vectors, with what is known about the rows."""
+    encoding = TableEncoding.fit(table[list(roles.features)], name)
+    return Source(
+        name=name,
+        inputs=encoding.transform(table, name),
+        test_inputs=None if test is None else encoding.transform(test, name),
+        class_names=notes.class_names,
+        labels=notes.labels,
+        true=notes.true,
+        test_labels=notes.test_labels,
+        ids=notes.ids,
+        verified=notes.verified,
+        encoding=encoding,
+    )

@@ -1,0 +1,115 @@
+"""A Hugging Face data set in a folder that `save_to_disk` wrote."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ulc.config import DataSpec
+from ulc.data.sources import Progress
+from ulc.data.sources.frame import Roles, annotations, listing, vector_source
+from ulc.data.sources.pictures import Picture, Pictures
+from ulc.data.sources.source import Source
+from ulc.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The training split and the test split, if there is one, as `datasets.Dataset`."""
+
+    train: Any
+    test: Any | None = None
+
+
+def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
+    """Read its images, or its other columns as vectors."""
+    splits, where = read(path), str(path)
+    features = splits.train.features
+    images = [name for name in features if is_image(features[name])]
+    image = spec.image or next(iter([] if spec.features else images), None)
+    if image in features and image not in images:
+        raise InputError(f"{where}: the column '{image}' holds no images; name another")
+    others = [name for name in features if name not in images]
+    known = [name for name in features if name in others or name == image]
+    roles = Roles.of(known, spec, where)
+    table = frame(splits.train, others)
+    test = None if splits.test is None else frame(splits.test, others)
+    names = getattr(features[roles.label], "names", ())
+    notes = annotations(table, roles, where, test, names)
+    if image is None:
+        return vector_source(where, table, roles, notes, test)
+    pictures = Pictures(
+        listed(splits.train, image, f"{where}: train"),
+        () if splits.test is None else listed(splits.test, image, f"{where}: test"),
+    )
+    return pictures.source(where, notes, spec, on_progress)
+
+
+def read(path: Path) -> Splits:
+    """The splits, from the disk."""
+    if find_spec("datasets") is None:
+        raise InputError(
+            f"{path}: a Hugging Face data set needs datasets; pip install 'ulc[huggingface]'"
+        )
+    import datasets
+
+    try:
+        content = datasets.load_from_disk(str(path))
+    except Exception as error:  # a damaged folder makes it raise whatever it stumbles over
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"{path}: not a readable Hugging Face data set ({reason}); write it with save_to_disk"
+        ) from None
+    if isinstance(content, datasets.Dataset):
+        return Splits(content)
+    if "train" not in content:
+        raise InputError(
+            f"{path}: no split 'train' (splits: {listing(list(content))}); give one that has it"
+        )
+    return Splits(content["train"], content.get("test"))
+
+
+def is_image(feature: Any) -> bool:
+    """Whether a column holds images."""
+    import datasets
+
+    return isinstance(feature, datasets.Image)
+
+
+def frame(split: Any, columns: list[str]) -> "pd.DataFrame":
+    """Those of the columns that there are, classes by their names."""
+    table = split.select_columns([name for name in columns if name in split.features]).to_pandas()
+    for name, feature in split.features.items():
+        if hasattr(feature, "names") and name in table:
+            table[name] = [named(value, feature.names) for value in table[name]]
+    return table
+
+
+def named(value: float, names: Sequence[str]) -> str | None:
+    """The class's name; -1 and nothing mean that there is no label."""
+    return names[int(value)] if value >= 0 else None
+
+
+def listed(split: Any, image: str, where: str) -> list[Picture]:
+    """The images, each read when it is asked for."""
+    import datasets
+
+    if image not in split.features:
+        raise InputError(f"{where}: no column '{image}' of images; add it")
+    packed = split.select_columns([image]).cast_column(image, datasets.Image(decode=False))
+
+    def opener(row: int) -> BinaryIO:
+        content = packed[row][image]
+        if content is None:
+            raise FileNotFoundError
+        if content["bytes"] is not None:
+            return io.BytesIO(content["bytes"])
+        return Path(content["path"]).open("rb")
+
+    return [Picture(f"{where}, row {row}", partial(opener, row)) for row in range(len(packed))]

@@ -1,0 +1,176 @@
+"""Image files of any size and mode as one array."""
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from ulc.config import DataSpec
+from ulc.data.sources import Progress
+from ulc.data.sources.annotations import Annotations
+from ulc.data.sources.source import Source
+from ulc.errors import InputError
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+SIZE = 64
+ORIENTATION = 0x0112  # the EXIF tag; 5 to 8 lie on their side
+THREADS = 8
+Size = tuple[int, int]  # width, height
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Where an image is, and how its bytes are reached."""
+
+    name: str
+    open: Callable[[], BinaryIO]
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """One in a file."""
+        return cls(readable(path), lambda: path.open("rb"))
+
+
+def readable(path: Path) -> str:
+    """The full path; bytes that are no text are spelled out, so that it can be written anywhere."""
+    return str(path.absolute()).encode(errors="backslashreplace").decode()
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Those of the training set and of the test set, if there is one."""
+
+    train: Sequence[Picture]
+    test: Sequence[Picture] = ()
+
+    def source(
+        self, name: str, notes: Annotations, spec: DataSpec, on_progress: Progress
+    ) -> Source:
+        """Read them; what is broken is left out where the spec says so."""
+        every, split = [*self.train, *self.test], len(self.train)
+        images, broken = read_all(every, spec, on_progress)
+        sound = np.ones(len(every), bool)
+        sound[list(broken)] = False
+        notes = notes.only(sound[:split], sound[split:])
+        has_test = sound[split:].any()
+        return Source(
+            name=name,
+            inputs=images[:split][sound[:split]],
+            test_inputs=images[split:][sound[split:]] if has_test else None,
+            class_names=notes.class_names,
+            labels=notes.labels,
+            true=notes.true,
+            ids=notes.ids,
+            verified=notes.verified,
+            test_labels=notes.test_labels if has_test else None,
+            skipped=tuple(every[i].name for i in broken),
+        )
+
+
+def read_all(
+    pictures: Sequence[Picture], spec: DataSpec, on_progress: Progress
+) -> tuple[NDArray[np.uint8], dict[int, str]]:
+    """(N, 3, H, W) images, and what is wrong with those that cannot be read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow warns of odd metadata; the pixels count
+        size = (spec.size, spec.size) if spec.size else common_size(pictures) or (SIZE, SIZE)
+        images = np.zeros((len(pictures), 3, size[1], size[0]), np.uint8)
+        broken = fill(images, pictures, on_progress)
+    if broken and not spec.skip_broken:
+        first, reason = next(iter(broken.items()))
+        raise InputError(
+            f"{pictures[first].name}: not a readable image ({reason}); {len(broken)} of "
+            f"{len(pictures)} are not: mend or remove them, or leave them out with --skip-broken"
+        )
+    if len(broken) == len(pictures):
+        raise InputError(
+            f"{pictures[0].name}: not a readable image ({broken[0]}), "
+            f"nor is any of the {len(pictures)}; give at least some that are"
+        )
+    return images, broken
+
+
+def common_size(pictures: Sequence[Picture]) -> Size | None:
+    """The size that all images have, if they share a small one."""
+    sizes: set[Size] = set()
+    for picture in pictures:
+        size = measured(picture)
+        if size is not None:
+            sizes.add(size)
+        if len(sizes) > 1 or (size is not None and max(size) > SIZE):
+            return None
+    return sizes.pop() if sizes else None
+
+
+def measured(picture: Picture) -> Size | None:
+    """An image's size as it is shown, without reading its pixels."""
+    try:
+        with picture.open() as stream, Image.open(stream) as image:
+            sideways = image.getexif().get(ORIENTATION, 1) >= 5
+            return image.size[::-1] if sideways else image.size
+    except Exception:  # whatever it is, reading the pixels will meet and report it
+        return None
+
+
+def fill(
+    images: NDArray[np.uint8], pictures: Sequence[Picture], on_progress: Progress
+) -> dict[int, str]:
+    """Read every picture into its place; return what went wrong, by place."""
+    size = (images.shape[3], images.shape[2])
+
+    def read(place: int) -> str | None:
+        try:
+            images[place] = pixels(pictures[place], size)
+        except Exception as error:  # Pillow's readers raise whatever they stumble over
+            return reason(error)
+        return None
+
+    broken = {}
+    pool = ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1))
+    try:
+        for place, wrong in enumerate(pool.map(read, range(len(pictures)))):
+            if wrong is not None:
+                broken[place] = wrong
+            on_progress(place + 1, len(pictures))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return broken
+
+
+def reason(error: Exception) -> str:
+    """What went wrong, without the path, which the sentence names already."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, UnidentifiedImageError):
+        return "not in a format that Pillow knows"
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
+
+
+def pixels(picture: Picture, size: Size) -> NDArray[np.uint8]:
+    """(3, H, W): upright, in RGB, the shorter side brought to size and the middle cut out."""
+    with picture.open() as stream, Image.open(stream) as image:
+        image.draft(None, (2 * max(size), 2 * max(size)))  # a large JPEG is decoded smaller
+        rgb = as_rgb(ImageOps.exif_transpose(image))
+    if rgb.size != size:
+        rgb = ImageOps.fit(rgb, size, Image.Resampling.BICUBIC)
+    return np.asarray(rgb).transpose(2, 0, 1)
+
+
+def as_rgb(image: Image.Image) -> Image.Image:
+    """Any mode as RGB: 16 bits scaled to 8, what is transparent on white."""
+    if image.mode == "F":
+        raise ValueError("its pixels are fractions, and which of them is white is not known")
+    if image.mode.startswith("I"):
+        values = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
+        image = Image.fromarray(((values * 255 + 32767) // 65535).astype(np.uint8))
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image.convert("RGB")

@@ -1,0 +1,131 @@
+"""A table in a file: CSV, TSV or parquet."""
+
+import csv
+import warnings
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+
+from ulc.config import DataSpec
+from ulc.data.sources import Progress
+from ulc.data.sources.frame import (
+    Roles,
+    annotations,
+    image_column,
+    image_paths,
+    vector_source,
+)
+from ulc.data.sources.pictures import Picture, Pictures
+from ulc.data.sources.source import Source
+from ulc.errors import InputError
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+SUFFIXES = (*SEPARATORS, ".parquet")
+MISSING = ("", "NA", "N/A", "NaN", "nan", "<NA>", "#N/A", "null", "NULL")
+SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
+def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
+    """Read the images that the table lists, or its features as vectors."""
+    table, where = read_table(path), str(path)
+    roles = Roles.of(list(table.columns), spec, where)
+    notes = annotations(table, roles, where)
+    image = image_column(table, spec)
+    if image is None:
+        return vector_source(where, table, roles, notes)
+    paths = image_paths(table[image], path.parent, f"{where}: column '{image}'")
+    pictures = Pictures(list(map(Picture.at, paths)))
+    if notes.ids is None:
+        notes = replace(notes, ids=tuple(picture.name for picture in pictures.train))
+    return pictures.source(where, notes, spec, on_progress)
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """All columns; those of a text file are text still."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"{path}: a table ends in {', '.join(SUFFIXES)}; rename or convert it")
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "no such file"
+        raise InputError(f"{path}: {what}; give the path of a table")
+    try:
+        table = read_parquet(path) if suffix == ".parquet" else read_text(path, SEPARATORS[suffix])
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error}); check it") from None
+    if len(table) == 0:
+        raise InputError(f"{path}: holds no rows below its header; fill it")
+    return table
+
+
+def read_text(path: Path, separator: str) -> pd.DataFrame:
+    """A table in UTF-8, every value as text."""
+    header = read_header(path, separator)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
+            return pd.read_csv(
+                path,
+                sep=separator,
+                header=0,
+                names=range(len(header)),
+                index_col=False,
+                dtype=str,
+                na_values=list(MISSING),
+                keep_default_na=False,
+                encoding="utf-8-sig",
+            ).set_axis(header, axis=1)
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from None
+    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
+        reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
+        raise InputError(
+            f"{path}: not a table ({reason}); give every row as many values as the header has names"
+        ) from None
+
+
+def read_header(path: Path, separator: str) -> list[str]:
+    """The names in the first line, or one sentence on what the file is instead."""
+    with path.open("rb") as stream:
+        if b"\0" in stream.read(4096):
+            raise InputError(f"{path}: not a text file; save the table as CSV in UTF-8")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            header = next(csv.reader(stream, delimiter=separator), [])
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, error) from None
+    except csv.Error as error:
+        raise InputError(f"{path}: not a table ({error}); save it as CSV in UTF-8") from None
+    if not header:
+        raise InputError(f"{path}: its first line is empty; begin with the names of the columns")
+    for other, name in SEPARATOR_NAMES.items():
+        if len(header) == 1 and other in header[0]:
+            tabs = ", or call it .tsv" if other == "\t" else ""
+            raise InputError(
+                f"{path}: its columns are separated by {name}, not by "
+                f"{SEPARATOR_NAMES[separator]}; save it so{tabs}"
+            )
+    return [name.strip() for name in header]
+
+
+def not_utf8(path: Path, error: UnicodeDecodeError) -> InputError:
+    """Most likely an old encoding of a spreadsheet."""
+    return InputError(
+        f"{path}: not in UTF-8 (byte {error.object[error.start]:#04x} is not); "
+        "save it in that encoding"
+    )
+
+
+def read_parquet(path: Path) -> pd.DataFrame:
+    """A table with types."""
+    if find_spec("pyarrow") is None:
+        raise InputError(f"{path}: parquet needs pyarrow; pip install 'ulc[parquet]'")
+    import pyarrow as pa
+
+    try:
+        table = pd.read_parquet(path, engine="pyarrow")
+    except (pa.ArrowException, ValueError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{path}: not a readable parquet file ({reason}); write it anew") from None
+    return table.set_axis(table.columns.map(str), axis=1)

@@ -1,0 +1,148 @@
+"""From the columns of a table to vectors; the same for new rows as for those it was fitted to."""
+
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+
+from ulc.config import Spec
+from ulc.data.columns import NUMERIC_KINDS, as_text, as_typed, kind_of, listed, numbers
+from ulc.errors import InputError
+from ulc.judgement import Floats
+
+MOST_LEVELS = 50
+
+
+class TableColumn(Spec):
+    """What becomes of one column.
+
+    A number, a boolean or a date is one number; a category has a number for each level. A missing
+    value has one more, where there was any. Each is standardised by itself.
+
+    fill: the median, which stands for a missing number
+    missing: whether there was a missing value
+    levels: the most frequent ones; others: whether there were more, which share a number
+    mean, std: of each number; a std of 0 marks one that was constant and is left out
+    """
+
+    name: str
+    kind: Literal["number", "boolean", "date", "category"]
+    fill: float = 0.0
+    missing: bool = False
+    levels: tuple[str, ...] = ()
+    others: bool = False
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+    @classmethod
+    def fit(cls, name: str, values: "pd.Series[Any]", where: str) -> Self:
+        """Learn how the column is encoded."""
+        kind = kind_of(values)
+        if kind == "category":
+            column = cls(name=name, kind=kind, **categories(values))
+        else:
+            found = numbers(values, kind, where)
+            gap = np.isnan(found)
+            fill = 0.0 if gap.all() else float(np.nanmedian(found))
+            column = cls(name=name, kind=kind, fill=fill, missing=bool(gap.any()))
+        raw = column.raw(values, where)
+        constant = raw.min(0) == raw.max(0)
+        scale = {"mean": tuple(raw.mean(0)), "std": tuple(np.where(constant, 0.0, raw.std(0)))}
+        return column.model_copy(update=scale)
+
+    @property
+    def width(self) -> int:
+        """How many numbers come out."""
+        return sum(each > 0 for each in self.std)
+
+    def transform(self, values: "pd.Series[Any]", where: str) -> Floats:
+        """(N, width) numbers."""
+        varied = np.array(self.std) > 0
+        mean, std = np.array(self.mean)[varied], np.array(self.std)[varied]
+        return ((self.raw(values, where)[:, varied] - mean) / std).astype(np.float32)
+
+    def raw(self, values: "pd.Series[Any]", where: str) -> Floats:
+        """The numbers before they are standardised."""
+        if self.kind == "category":
+            return self.one_hot(values)
+        found = numbers(values, self.kind, where)
+        gap = np.isnan(found)
+        filled = np.where(gap, self.fill, found)
+        return np.stack([filled, gap], axis=1) if self.missing else filled[:, None]
+
+    def one_hot(self, values: "pd.Series[Any]") -> Floats:
+        """A one for the value's level; a level never met is one of the others, if there are any."""
+        place = pd.Index(self.levels, dtype=object).get_indexer(as_text(values))
+        gap = values.isna().to_numpy(bool)
+        if self.others:
+            place = np.where((place < 0) & ~gap, len(self.levels), place)
+        if self.missing:
+            place = np.where(gap, len(self.levels) + self.others, place)
+        every = np.arange(len(self.levels) + self.others + self.missing)
+        return (place[:, None] == every).astype(np.float64)
+
+
+def categories(values: "pd.Series[Any]") -> dict[str, Any]:
+    """The most frequent levels, ties by name, and whether there is more."""
+    counts = as_text(values).value_counts()
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
+    return {
+        "levels": tuple(sorted(str(level) for level, _ in ranked[:MOST_LEVELS])),
+        "others": len(ranked) > MOST_LEVELS,
+        "missing": bool(values.isna().any()),
+    }
+
+
+class TableEncoding(Spec):
+    """What becomes of a table: the columns learned from, and why others are left out."""
+
+    columns: tuple[TableColumn, ...]
+    left_out: dict[str, str]
+
+    @classmethod
+    def fit(cls, table: pd.DataFrame, where: str) -> Self:
+        """Learn how every column is encoded."""
+        columns, left_out = [], {}
+        for name in table.columns:
+            place = f"{where}: column '{name}'"
+            values = as_typed(table[name])
+            why = useless(values, place)
+            column = None if why else TableColumn.fit(str(name), values, place)
+            if column is not None and column.width:
+                columns.append(column)
+            else:
+                left_out[str(name)] = why or "constant"
+        if not columns:
+            listing = ", ".join(f"'{name}' is {why}" for name, why in left_out.items())
+            raise InputError(
+                f"{where}: nothing to learn from ({listing or 'no other columns'}); "
+                "give columns whose values vary"
+            )
+        return cls(columns=tuple(columns), left_out=left_out)
+
+    def transform(self, table: pd.DataFrame, where: str) -> Floats:
+        """(N, D) vectors of this or of a new table."""
+        parts = []
+        for column in self.columns:
+            if column.name not in table.columns:
+                raise InputError(
+                    f"{where}: no column '{column.name}', from which was learned; add it"
+                )
+            place = f"{where}: column '{column.name}'"
+            parts.append(column.transform(table[column.name], place))
+        return np.concatenate(parts, axis=1)
+
+
+def useless(values: "pd.Series[Any]", where: str) -> str | None:
+    """Why nothing can be learned from a column, if so."""
+    if listed(values):
+        raise InputError(
+            f"{where}: its values are lists; name the columns to learn from as `features`, "
+            "or save the lists as the rows of X in an npz file"
+        )
+    different = values.nunique()
+    if different + values.isna().any() <= 1:
+        return "constant"
+    if different == values.notna().sum() and kind_of(values) not in NUMERIC_KINDS:
+        return "an identifier (every value is different)"
+    return None
