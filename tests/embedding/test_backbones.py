@@ -188,7 +188,7 @@ def test_efficientnet_lite0_says_its_input_and_its_padding_follows_the_size():
 
 @real_weights
 def test_efficientnet_lite0_sees_what_it_saw_before(tmp_path):
-    """Values of the recipe that reproduces features made elsewhere (benchmarks/embed_cifar10.py)."""
+    """The recipe that reproduces features made elsewhere: benchmarks/embed_cifar10.py."""
     through = Embedder(load_backbone(), tmp_path, torch.device("cpu"))
     (features,) = through.chunks(fashion.load().inputs[:1])
     largest = features[0].argsort()[::-1][:5]

@@ -27,7 +27,7 @@ class Toy(nn.Module):
 class Killed(Toy):
     """Dies after so many images, as if by the user's hand."""
 
-    survives = 700
+    survives = 400
 
     def forward(self, images):
         if self.seen + len(images) > self.survives:

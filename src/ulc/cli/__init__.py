@@ -368,7 +368,9 @@ def embed(
             "there are more features and enough images.",
         ),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1)] = 64,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Small is fast on a CPU, large on a GPU.")
+    ] = 32,
     cache: Annotated[
         Path | None,
         typer.Option(

@@ -20,7 +20,7 @@ from ulc.embedding.projection import Projection, fit_projection
 from ulc.errors import InputError
 from ulc.files import write_whole
 
-CHUNK = 512  # images a cached file holds: a killed run repeats at most so many
+CHUNK = 256  # images a cached file holds: a killed run repeats at most so many
 Seen = Callable[[int, int], None]  # told how many images of how many are done
 
 
@@ -31,7 +31,7 @@ class Embedder:
     backbone: Backbone
     cache_root: Path
     device: torch.device
-    batch_size: int = 64
+    batch_size: int = 32
 
     @property
     def cache(self) -> Cache:
@@ -134,6 +134,8 @@ def embed(
                 seen(done, total)
         return np.concatenate(parts)
 
+    if seen:
+        seen(0, total)
     train = pooled(source.inputs)
     # Only training rows: the test set must not shape what is learned from.
     projection = fit_projection(train, pca)
