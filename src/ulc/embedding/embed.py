@@ -1,0 +1,172 @@
+"""From images to a file of features: resize, run the frozen network, project, write."""
+
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from ulc.blocks.learner import evaluating
+from ulc.data.sources.source import Source
+from ulc.embedding.backbones import Backbone, Recipe, first_line
+from ulc.embedding.cache import Cache
+from ulc.embedding.projection import Projection, fit_projection
+from ulc.errors import InputError
+from ulc.files import write_whole
+
+CHUNK = 256  # images a cached file holds: a killed run repeats at most so many
+Seen = Callable[[int, int], None]  # told how many images of how many are done
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """A backbone at work: where it runs, and where it keeps what it has seen."""
+
+    backbone: Backbone
+    cache_root: Path
+    device: torch.device
+    batch_size: int = 32
+
+    @property
+    def cache(self) -> Cache:
+        """The part of the cache that belongs to this network with these weights and this size."""
+        name = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.backbone.name)
+        folder = f"{name}-{self.backbone.recipe.size}-{self.backbone.fingerprint()[:16]}"
+        return Cache(self.cache_root / folder, self.backbone.width)
+
+    def chunks(self, images: NDArray[np.uint8]) -> Iterator[NDArray[np.float32]]:
+        """The (n, D) features of chunk after chunk of (N, C, H, W) images, from the cache or new.
+
+        Chunks do not depend on the batch size, so another one finds the same files; batches end
+        with their chunk, so a run that goes on gives the bits of an unbroken one.
+        """
+        cache = self.cache
+        for start in range(0, len(images), CHUNK):
+            part = images[start : start + CHUNK]
+            features = cache.read(part)
+            if features is None:
+                features = self.run(part)
+                bad = ~np.isfinite(features).all(axis=1)
+                if bad.any():
+                    raise InputError(
+                        f"backbone '{self.backbone.name}' gives no finite numbers for image "
+                        f"{start + int(bad.argmax())}; check its weights"
+                    )
+                cache.write(part, features)
+            yield features
+
+    def run(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The features of (n, C, H, W) images, batch by batch."""
+        recipe, name = self.backbone.recipe, self.backbone.name
+        network = recipe.network.to(self.device)
+        parts = []
+        with evaluating(network), torch.no_grad():
+            for start in range(0, len(images), self.batch_size):
+                batch = torch.tensor(images[start : start + self.batch_size], device=self.device)
+                try:
+                    features = network(prepared(batch, recipe))
+                except RuntimeError as error:
+                    raise InputError(
+                        f"backbone '{name}' fails on a batch of {len(batch)} ({first_line(error)});"
+                        " lower --batch-size or --size if memory is short"
+                    ) from error
+                if features.shape != (len(batch), self.backbone.width):
+                    raise InputError(
+                        f"backbone '{name}' gives {tuple(features.shape)} for {len(batch)} images; "
+                        f"it should give ({len(batch)}, {self.backbone.width}), as it did at first"
+                    )
+                parts.append(features.float().cpu().numpy())
+        return np.concatenate(parts)
+
+
+def prepared(images: Tensor, recipe: Recipe) -> Tensor:
+    """(B, C, H, W) uint8, grey or colour, to (B, 3, size, size) as the network wants them."""
+    batch = images.float() / 255
+    # Smoothing against aliasing belongs to shrinking alone. In bicubic enlarging, PyTorch would
+    # also take another kernel for it.
+    shrinks = recipe.size < max(images.shape[2:])
+    batch = F.interpolate(
+        batch, (recipe.size, recipe.size), mode=recipe.interpolation, antialias=shrinks
+    ).expand(-1, 3, -1, -1)
+    mean, std = (batch.new_tensor(values).view(1, 3, 1, 1) for values in (recipe.mean, recipe.std))
+    return (batch - mean) / std
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """What a features file holds, and the projection that made it from pooled features."""
+
+    arrays: dict[str, NDArray[Any]]
+    projection: Projection
+
+    def write(self, path: Path) -> None:
+        """As an npz that `ulc train` reads."""
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **self.arrays)
+        write_whole(path, buffer.getvalue())
+
+
+def embed(
+    source: Source, embedder: Embedder, *, pca: int | None = None, seen: Seen | None = None
+) -> Embedded:
+    """Training and test images as features, beside everything else the source knows.
+
+    pca: as `components` of `fit_projection`
+    """
+    check_images(source)
+    test = source.test_inputs if source.test_labels is not None else None
+    total = len(source.inputs) + (0 if test is None else len(test))
+    done = 0
+
+    def pooled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        nonlocal done
+        parts = []
+        for features in embedder.chunks(images):
+            parts.append(features)
+            done += len(features)
+            if seen:
+                seen(done, total)
+        return np.concatenate(parts)
+
+    if seen:
+        seen(0, total)
+    train = pooled(source.inputs)
+    # Only training rows: the test set must not shape what is learned from.
+    projection = fit_projection(train, pca)
+    arrays = {"X": projection(train), "y": source.labels} | others(source)
+    if test is not None:
+        arrays |= {"X_test": projection(pooled(test)), "y_test": source.test_labels}
+    return Embedded(arrays, projection)
+
+
+def check_images(source: Source) -> None:
+    """Raise unless the inputs are grey or colour images."""
+    if source.inputs.ndim != 4:
+        raise InputError(
+            f"{source.name}: {source.inputs.shape[1]} numbers a row are no images; "
+            "train on them directly"
+        )
+    if source.inputs.shape[1] not in (1, 3):
+        raise InputError(
+            f"{source.name}: images have {source.inputs.shape[1]} channels; "
+            "give grey (1) or colour (3) images"
+        )
+
+
+def others(source: Source) -> dict[str, NDArray[Any]]:
+    """What is known of the training rows beside features and given labels."""
+    known = {
+        "y_true": source.true,
+        "class_names": source.class_names,
+        "ids": getattr(source, "ids", None),
+        "verified": getattr(source, "verified", None),
+    }
+    arrays = {name: np.asarray(value) for name, value in known.items() if value is not None}
+    # Objects would need a pickle, which no reader of ours opens.
+    return {k: v.astype(str) if v.dtype == object else v for k, v in arrays.items()}

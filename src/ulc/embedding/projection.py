@@ -1,0 +1,70 @@
+"""Pooled features made small: principal components, and one scale for all of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+
+from ulc.errors import InputError
+
+COMPONENTS = 256
+ROWS = 8192  # projected at once, in double precision
+
+
+@dataclass(frozen=True)
+class Projection:
+    """(N, D) features to (N, P): (x − mean) · directions / scale.
+
+    directions: (D, P) orthonormal, or None: the features stay as they are
+    explained: share of the training rows' variance that is kept
+    """
+
+    mean: NDArray[np.float64]
+    scale: float
+    directions: NDArray[np.float64] | None = None
+    explained: float = 1.0
+
+    def __call__(self, features: NDArray[np.float32]) -> NDArray[np.float16]:
+        """The projection of every row, rounded to half precision."""
+        return np.concatenate(
+            [self.exact(features[i : i + ROWS]) for i in range(0, len(features), ROWS)]
+        ).astype(np.float16)
+
+    def exact(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The projection before rounding."""
+        centred = features.astype(np.float64) - self.mean
+        turned = centred if self.directions is None else centred @ self.directions
+        return turned / self.scale
+
+
+def fit_projection(features: NDArray[np.float32], components: int | None = None) -> Projection:
+    """Fitted on training rows alone; the mean square of what it gives for them is 1.
+
+    components: how many to keep; 0 keeps the features as they are; None keeps 256 where there
+    are more features and enough rows, else all
+    """
+    rows, width = features.shape
+    most = min(rows - 1, width)
+    if components is None:
+        components = COMPONENTS if width > COMPONENTS and most >= COMPONENTS else 0
+    if components > most:
+        raise InputError(
+            f"--pca {components}: {rows} training images with {width} features each have at most "
+            f"{most} principal components; give fewer, or 0 for none"
+        )
+    exact = features.astype(np.float64)
+    if components == 0:
+        mean = exact.mean(axis=0)
+        return Projection(mean, positive(np.sqrt(np.mean((exact - mean) ** 2))))
+    # Its signs are fixed too: the largest loading of every component is positive.
+    with np.errstate(invalid="ignore"):  # features that are all alike explain 0 / 0
+        fitted = PCA(components, svd_solver="covariance_eigh").fit(exact)
+    scale = positive(np.sqrt(fitted.explained_variance_.mean() * (rows - 1) / rows))
+    share = float(np.nan_to_num(fitted.explained_variance_ratio_).sum())
+    return Projection(fitted.mean_, scale, fitted.components_.T, share)
+
+
+def positive(scale: float) -> float:
+    """1 where all features are alike, which no scale can help."""
+    return float(scale) if scale > 0 else 1.0

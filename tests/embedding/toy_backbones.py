@@ -1,0 +1,93 @@
+"""Small networks that a test can name as `toy_backbones:…`."""
+
+import torch
+from torch import nn
+
+
+class Toy(nn.Module):
+    """A frozen random convolution, batch norm and dropout, pooled: what eval mode must tame."""
+
+    size = 8
+
+    def __init__(self, features=12, seed=0):
+        super().__init__()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.convolution = nn.Conv2d(3, features, 3, padding=1)
+        self.norm = nn.BatchNorm2d(features)
+        self.dropout = nn.Dropout(0.5)
+        self.seen = 0
+
+    def forward(self, images):
+        self.seen += len(images)
+        features = self.norm(self.convolution(images)).relu().mean(dim=(2, 3))
+        return self.dropout(features)
+
+
+class Killed(Toy):
+    """Dies after so many images, as if by the user's hand."""
+
+    survives = 400
+
+    def forward(self, images):
+        if self.seen + len(images) > self.survives:
+            raise KeyboardInterrupt
+        return super().forward(images)
+
+
+class Colours(nn.Module):
+    """The mean of each channel of what it is given."""
+
+    size, mean, std = 4, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+
+    def forward(self, images):
+        return images.mean(dim=(2, 3))
+
+
+class Maps(Toy):
+    """Forgets to pool."""
+
+    def forward(self, images):
+        return self.convolution(images)
+
+
+class Fickle(Toy):
+    """Changes its width with the size of the batch."""
+
+    def forward(self, images):
+        return super().forward(images)[:, : 12 if len(images) == 2 else 11]
+
+
+class Poor(Toy):
+    """Runs out of memory on more than two images."""
+
+    def forward(self, images):
+        if len(images) > 2:
+            raise torch.OutOfMemoryError("out of memory\nand a long story")
+        return super().forward(images)
+
+
+class Undefined(Toy):
+    """Gives NaN for white images."""
+
+    def forward(self, images):
+        features = super().forward(images)
+        features[images.mean(dim=(1, 2, 3)) > 2] = torch.nan
+        return features
+
+
+class Greedy(Toy):
+    """Asks for an unknown way to resize."""
+
+    interpolation = "lanczos"
+
+
+class Flat(Toy):
+    """Divides by zero."""
+
+    std = (1.0, 0.0, 1.0)
+
+
+def number():
+    """No network at all."""
+    return 3
