@@ -13,7 +13,10 @@ _PLACES = {
     "ALGORITHMS": "ulc.algorithms",
     "InputError": "ulc.errors",
     "Judgement": "ulc.judgement",
+    "NoisyLabelClassifier": "ulc.estimator",
     "RunSpec": "ulc.config",
+    "ULCClassifier": "ulc.estimator",
+    "find_label_issues": "ulc.label_issues",
     "load_run": "ulc.api",
     "train": "ulc.api",
 }
