@@ -17,19 +17,36 @@ from ulc.errors import InputError
 from ulc.networks.classifier import Classifier
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """(V, …) stored rows that are not learned from, with their given labels and weights."""
+
+    stored: Tensor
+    given: Tensor
+    weights: Tensor
+    preprocessing: Preprocessing
+
+    @torch.no_grad()
+    def agreement(self, algorithm: Algorithm, size: int = 1024) -> float:
+        """Weighted share of the rows whose given label is predicted."""
+        with evaluating(algorithm):
+            predicted = [
+                algorithm.predict_proba(self.preprocessing.ready(part)).argmax(1)
+                for part in self.stored.split(size)
+            ]
+        hit = (torch.cat(predicted) == self.given) * self.weights
+        return float(hit.sum() / self.weights.sum())
+
+
 @dataclass
 class EarlyStopping:
     """Keeps the epoch that agrees best with the given labels of rows that were held out.
 
-    stored, given, weights: the (V, …) held-out rows
     first: epochs before it are not kept, because the algorithm warms up
     patience: stop after so many epochs without a better one
     """
 
-    preprocessing: Preprocessing
-    stored: Tensor
-    given: Tensor
-    weights: Tensor
+    held_out: HeldOut
     first: int
     patience: int
     agreements: list[float] = field(default_factory=list)
@@ -39,7 +56,7 @@ class EarlyStopping:
 
     def watch(self, algorithm: Algorithm, epoch: int) -> bool:
         """Score the epoch; whether it is time to stop."""
-        agreement = self.agreement(algorithm)
+        agreement = self.held_out.agreement(algorithm)
         self.agreements.append(agreement)
         if epoch < self.first:
             return False
@@ -47,19 +64,6 @@ class EarlyStopping:
             self.best, self.best_epoch = agreement, epoch
             self.state = copy.deepcopy(algorithm.state_dict())
         return epoch - self.best_epoch >= self.patience
-
-    @torch.no_grad()
-    def agreement(self, algorithm: Algorithm, size: int = 1024) -> float:
-        """Weighted share of the held-out rows whose given label is predicted."""
-        with evaluating(algorithm):
-            predicted = torch.cat(
-                [
-                    algorithm.predict_proba(self.preprocessing.ready(part)).argmax(1)
-                    for part in self.stored.split(size)
-                ]
-            )
-        hit = (predicted == self.given) * self.weights
-        return float(hit.sum() / self.weights.sum())
 
 
 def train(
