@@ -224,7 +224,7 @@ def test_the_user_s_random_state_is_left_alone(seed, tmp_path):
     def states():
         return (
             torch.get_rng_state().tolist(),
-            pickle.dumps(np.random.get_state()),
+            pickle.dumps(np.random.get_state()),  # noqa: NPY002 (that of the user)
             random.getstate(),
         )
 
@@ -453,12 +453,12 @@ def with_a_hole(vectors):
 @pytest.mark.parametrize(
     ("arguments", "change", "message"),
     [
-        ({}, lambda X, y: (with_a_hole(X), y), "X holds NaN in row 3, column 1; fill or"),
-        ({}, lambda X, y: (X, np.zeros(len(X), int)), "y holds 1 class; give rows of at least"),
-        ({}, lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
-        ({}, lambda X, y: (X[:3], y[:3]), "3 examples are too few"),
-        ({}, lambda X, y: (X.reshape(-1, 2, 2), y), "as uint8, 0 to 255"),
-        ({}, lambda X, y: (X.reshape(-1, 2, 1, 2, 1), y), "give vectors .* or images"),
+        ({}, lambda x, y: (with_a_hole(x), y), "X holds NaN in row 3, column 1; fill or"),
+        ({}, lambda x, y: (x, np.zeros(len(x), int)), "y holds 1 class; give rows of at least"),
+        ({}, lambda x, y: (x, y[:-1]), "inconsistent numbers of samples"),
+        ({}, lambda x, y: (x[:3], y[:3]), "3 examples are too few"),
+        ({}, lambda x, y: (x.reshape(-1, 2, 2), y), "as uint8, 0 to 255"),
+        ({}, lambda x, y: (x.reshape(-1, 2, 1, 2, 1), y), "give vectors .* or images"),
         ({"options": {"doubt": 1}}, None, "options of ce: unknown key 'doubt'; known here: batch"),
         ({"options": {"batch_size": "big"}}, None, "options of ce: 'batch_size'"),
         ({"options": 3}, None, "options is 3; give a dict"),
@@ -483,10 +483,26 @@ def test_a_mistake_ends_in_one_sentence(arguments, change, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(3), "sample_weight has shape"),
+        (-np.ones(40), "a number from 0 on for each of the 40 rows"),
+        (np.full(40, np.nan), "a number from 0 on"),
+        (np.zeros(40), "sample_weight is zero for all rows"),
+        ((np.arange(40) % 3 == 0) * 1.0, "y holds 1 class"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(weights, message):
+    vectors, _, true = rows(40)
+    with pytest.raises(InputError, match=message):
+        plain().fit(vectors, true, sample_weight=weights)
+
+
 @pytest.mark.parametrize("verified", [[True], np.zeros(40), "yes"])
 def test_a_mask_that_does_not_fit_is_refused(verified):
     vectors, given, _ = rows(40)
-    with pytest.raises(InputError, match="verified has shape .*each of the 40 rows"):
+    with pytest.raises(InputError, match=r"verified has shape .*each of the 40 rows"):
         plain().fit(vectors, given, verified=verified)
 
 

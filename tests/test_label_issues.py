@@ -36,8 +36,8 @@ def test_probabilities_give_issues_and_suggestions(noisy):
     table = find_label_issues(FRUIT[given], pred_probs=probability)
     assert list(table.columns) == list(COLUMNS)
     wrong = given != true
-    assert (table.is_label_issue == wrong).mean() > 0.95
-    assert (table.suggested_label == FRUIT[true]).mean() > 0.95
+    assert (table.is_label_issue == wrong).mean() > 0.9
+    assert (table.suggested_label == FRUIT[true]).mean() > 0.9
     assert table.given_label.tolist() == FRUIT[given].tolist()
     assert table.epistemic.between(0, 1).all()
 

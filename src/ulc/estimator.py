@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_consistent_length,
     check_is_fitted,
@@ -237,9 +236,9 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             model.networks.load_state_dict(part_of(tensors, "networks."))
             columns = part_of(tensors, "judgement.")
             judgement = Judgement(**{name: value.numpy() for name, value in columns.items()})
-        except (RuntimeError, TypeError) as error:
+            return cls._restored(saved, model, judgement, network)
+        except (KeyError, RuntimeError, TypeError) as error:
             raise damaged(Path(path), error) from None
-        return cls._restored(saved, model, judgement, network)
 
     @classmethod
     def _restored(
@@ -317,9 +316,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         check_consistent_length(inputs, y)
         check_classification_targets(y)
         classes, given = np.unique(y, return_inverse=True)
-        weights = _check_sample_weight(
-            as_given(sample_weight), inputs, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = checked_weights(as_given(sample_weight), len(given))
         if len(np.unique(given[weights > 0])) < 2:
             raise InputError("y holds 1 class; give rows of at least two classes")
         if going_on:
@@ -620,6 +617,21 @@ def new_seed(random_state: RandomState) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return int(np.random.default_rng(random_state).integers(2**31 - 1))
+
+
+def checked_weights(sample_weight: Any, count: int) -> Floats:
+    """(N,) weights; None: all alike."""
+    if sample_weight is None:
+        return np.ones(count)
+    weights = np.asarray(sample_weight, np.float64)
+    if weights.shape != (count,) or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise InputError(
+            f"sample_weight has shape {weights.shape}; give a number from 0 on for each of the "
+            f"{count} rows"
+        )
+    if not weights.any():
+        raise InputError("sample_weight is zero for all rows; give some rows a weight above 0")
+    return weights
 
 
 def checked_mask(verified: Any, count: int) -> NDArray[np.bool_]:
