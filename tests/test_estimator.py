@@ -255,6 +255,16 @@ def test_uncertainty_is_a_number_between_0_and_1(name):
         np.testing.assert_allclose(found.epistemic, entropy, rtol=1e-5)
 
 
+@pytest.mark.parametrize("noise", ["off", "local"])
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_uncertainty_of_ulc_without_its_parts(noise, dropout):
+    vectors, given, _ = rows(40)
+    options = {"logit_noise": noise, "dropout": dropout}
+    found = ulc(epochs=2, options=options).fit(vectors, given).predict_uncertainty(vectors)
+    assert ((found.epistemic >= 0) & (found.epistemic <= 1)).all()
+    assert (found.aleatoric is None) == (noise == "off")
+
+
 def test_ulc_is_less_sure_between_the_classes(fitted):
     corners = 4 * np.eye(3, 4)
     middle = corners.mean(0, keepdims=True)
@@ -456,6 +466,7 @@ def with_a_hole(vectors):
         ({}, lambda x, y: (with_a_hole(x), y), "X holds NaN in row 3, column 1; fill or"),
         ({}, lambda x, y: (x, np.zeros(len(x), int)), "y holds 1 class; give rows of at least"),
         ({}, lambda x, y: (x, y[:-1]), "inconsistent numbers of samples"),
+        ({}, lambda x, y: (x, np.array([None, *"ab" * 20][:40], object)), "y mixes labels of"),
         ({}, lambda x, y: (x[:3], y[:3]), "3 examples are too few"),
         ({}, lambda x, y: (x.reshape(-1, 2, 2), y), "as uint8, 0 to 255"),
         ({}, lambda x, y: (x.reshape(-1, 2, 1, 2, 1), y), "give vectors .* or images"),

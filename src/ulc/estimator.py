@@ -314,8 +314,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         check_array(y, ensure_2d=False, dtype=None, input_name="y", estimator=self)
         y = column_or_1d(y, warn=True)
         check_consistent_length(inputs, y)
+        classes, given = numbered(y)
         check_classification_targets(y)
-        classes, given = np.unique(y, return_inverse=True)
         weights = checked_weights(as_given(sample_weight), len(given))
         if len(np.unique(given[weights > 0])) < 2:
             raise InputError("y holds 1 class; give rows of at least two classes")
@@ -455,8 +455,9 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 ready = spec.preprocessing.ready(stored.to(device))
                 passes = [integrated(each, ready, self.passes_) for each in self.model_.members]
                 doubts.append(torch.stack([normalised_entropy(log) for log, _ in passes]).mean(0))
-                noises.append(torch.stack([std for _, std in passes if std is not None]))
-        aleatoric = array(torch.cat(noises, 1).mean((0, 2))) if spec.heads.logit_noise else None
+                stds = [std for _, std in passes if std is not None]
+                noises += [torch.stack(stds).mean((0, 2))] if stds else []
+        aleatoric = array(torch.cat(noises)) if noises else None
         return Uncertainty(array(torch.cat(doubts)), aleatoric)
 
     def _saved(self) -> "Saved":
@@ -617,6 +618,18 @@ def new_seed(random_state: RandomState) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return int(np.random.default_rng(random_state).integers(2**31 - 1))
+
+
+def numbered(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
+    """The classes in order, and the number of each label among them."""
+    try:
+        classes, given = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise InputError(
+            "y mixes labels of different kinds, or lacks some; give every row a number, or every "
+            "row a string"
+        ) from None
+    return classes, given
 
 
 def checked_weights(sample_weight: Any, count: int) -> Floats:
