@@ -312,6 +312,8 @@ def test_warm_start_keeps_to_its_task():
         model.fit(vectors, given)
     with pytest.raises(ValueError, match="features"):
         model.fit(vectors[:, :2], FRUIT[given])
+    with pytest.raises(InputError, match="warm_start goes on with the network"):
+        model.set_params(width=8).fit(vectors, FRUIT[given])
     assert (model.predict(vectors) == before).all()
 
 

@@ -92,4 +92,10 @@ def go_on_from(algorithm: Algorithm, networks: Sequence[Classifier]) -> None:
     ours = [algorithm.networks(), [learner.network for learner in algorithm.learners()]]
     for group in ours:
         for place, network in enumerate(group):
-            network.load_state_dict(networks[place % len(networks)].state_dict())
+            try:
+                network.load_state_dict(networks[place % len(networks)].state_dict())
+            except RuntimeError:
+                raise InputError(
+                    "warm_start goes on with the network it began with; set warm_start=False to "
+                    "begin anew with another"
+                ) from None
