@@ -1,6 +1,6 @@
 """What learning hands to evaluation and reports: an opinion on every training label."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -55,6 +55,11 @@ class Judgement:
     def trusted(self, threshold: float) -> NDArray[np.bool_]:
         """(N,) which labels are at least as likely right as `threshold`."""
         return self.clean_probability >= threshold
+
+    def with_verified(self, verified: NDArray[np.bool_]) -> Self:
+        """The same opinion, but the labels of the (N,) mask `verified` are right for certain."""
+        clean = np.where(verified, 1, self.clean_probability).astype(self.clean_probability.dtype)
+        return replace(self, clean_probability=clean)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The columns by name, to be stored."""

@@ -236,6 +236,24 @@ def test_pairs_without_strong_views_are_the_pairs_there_were():
         assert unknown.strong == too.strong == ()
 
 
+def test_weights_say_how_often_an_example_is_drawn():
+    """Of weights 1, 3, …: the expected count is the weight's share; a pass is as long as ever."""
+    weights = torch.tensor([1.0, 3.0, 1e-9, 4.0, 2.0])
+    data = replace(vectors(5), weights=weights)
+    drawn = torch.cat([batch.index for _ in range(2000) for batch in data.batches(2)])
+    assert len(drawn) == 2000 * 5
+    share = torch.bincount(drawn, minlength=5) / len(drawn)
+    torch.testing.assert_close(share, weights / 10, rtol=0, atol=0.02)
+
+
+def test_weights_count_among_some_too():
+    data = replace(vectors(6), weights=torch.tensor([1.0, 1e9, 1.0, 3.0, 1e9, 1e9]))
+    among = torch.tensor([3, 0])
+    drawn = torch.cat([batch.index for _ in range(1000) for batch in data.batches(4, among=among)])
+    assert set(drawn.tolist()) == {0, 3}
+    assert abs((drawn == 3).float().mean() - 0.75) < 0.05
+
+
 def test_three_examples_are_too_few():
     with pytest.raises(InputError, match="3 examples are too few to learn from; give at least 4"):
         vectors(3)

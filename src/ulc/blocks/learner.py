@@ -102,11 +102,12 @@ def dropout_off(learner: Learner) -> Iterator[None]:
 
 
 @contextmanager
-def only_dropout_on(learner: Learner) -> Iterator[None]:
+def only_dropout_on(part: Learner | Classifier) -> Iterator[None]:
     """Dropout draws inside, while batch norm is frozen."""
-    with evaluating(learner):
-        if learner.network.dropout is not None:
-            learner.network.dropout.train()
+    network = part.network if isinstance(part, Learner) else part
+    with evaluating(part):
+        if network.dropout is not None:
+            network.dropout.train()
         yield
 
 

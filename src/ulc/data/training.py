@@ -70,7 +70,10 @@ class TrainingData(Protocol):
 
 @dataclass(frozen=True)
 class TensorData:
-    """Training data that fits in memory, kept as one tensor on the device."""
+    """Training data that fits in memory, kept as one tensor on the device.
+
+    weights: (N,) how often an example is drawn, all positive; None: once in each pass
+    """
 
     stored: Tensor
     given: Tensor
@@ -79,6 +82,7 @@ class TensorData:
     preprocessing: Preprocessing
     augment: Augment
     strong: Augment
+    weights: Tensor | None = None
 
     def __post_init__(self) -> None:
         if len(self.given) < 4:
@@ -92,15 +96,25 @@ class TensorData:
     def batches(
         self, size: int, *, views: int = 1, strong: int = 0, among: Tensor | None = None
     ) -> Iterator[Batch]:
-        """One shuffled pass, each example augmented weakly `views` and strongly `strong` times."""
+        """One shuffled pass, each example augmented weakly `views` and strongly `strong` times.
+
+        With weights, as many examples are drawn with replacement, each in proportion to its own.
+        """
         positions = torch.arange(len(self), device=self.given.device) if among is None else among
-        order = positions[torch.randperm(len(positions), device=positions.device)]
-        for index in cut(order, size):
+        for index in cut(positions[self.drawn(positions)], size):
             stored = self.stored[index]
             ready = self.preprocessing.ready
             seen = tuple(ready(self.augment(stored)) for _ in range(views))
             changed = tuple(ready(self.strong(stored)) for _ in range(strong))
             yield Batch(index, seen, self.given[index], changed)
+
+    def drawn(self, positions: Tensor) -> Tensor:
+        """Places in `positions`, in random order."""
+        if self.weights is None:
+            return torch.randperm(len(positions), device=positions.device)
+        reached = self.weights[positions].double().cumsum(0)
+        draws = torch.rand(len(positions), dtype=torch.double, device=positions.device)
+        return torch.searchsorted(reached, draws * reached[-1]).clamp(max=len(positions) - 1)
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
         """One pass in order, not augmented; draws no random number."""

@@ -19,13 +19,24 @@ BACKBONES: dict[str, Callable[..., nn.Module]] = {
     "mlp": MLP,
 }
 NewNetwork = Callable[[HeadSpec], Classifier]
+NewBackbone = Callable[[], nn.Module]
 
 
 def network_maker(
-    spec: NetworkSpec, shape: tuple[int, ...], classes: int, device: torch.device
+    backbone: NetworkSpec | NewBackbone,
+    shape: tuple[int, ...],
+    classes: int,
+    device: torch.device,
 ) -> NewNetwork:
-    """A function that makes a new network, each time with new initial weights."""
-    new_backbone = backbone_maker(spec, shape)
+    """A function that makes a new network, each time with new initial weights.
+
+    `backbone` describes one, or is a user's own class or function that makes one.
+    """
+    new_backbone = (
+        backbone_maker(backbone, shape)
+        if isinstance(backbone, NetworkSpec)
+        else own_module(backbone, getattr(backbone, "__qualname__", repr(backbone)))
+    )
 
     def new_network(heads: HeadSpec) -> Classifier:
         backbone = new_backbone()
@@ -34,10 +45,10 @@ def network_maker(
     return new_network
 
 
-def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> Callable[[], nn.Module]:
+def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> NewBackbone:
     """The backbone's class with its arguments; `auto` picks by the kind of input."""
     if ":" in spec.name:
-        return own_module(spec.name)
+        return own_module(imported(spec.name, "network"), spec.name)
     name = spec.name if spec.name != "auto" else ("small_cnn" if len(shape) == 3 else "mlp")
     if name not in BACKBONES:
         raise InputError(
@@ -52,9 +63,8 @@ def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> Callable[[], nn
     return lambda: BACKBONES[name](shape, **width)
 
 
-def own_module(name: str) -> Callable[[], nn.Module]:
-    """A user's `module:Class` that maps a batch to pooled features."""
-    made = imported(name, "network")
+def own_module(made: Callable[[], nn.Module], name: str) -> NewBackbone:
+    """A user's class or function for a Module that maps a batch to pooled features."""
 
     def new_backbone() -> nn.Module:
         try:

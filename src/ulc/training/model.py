@@ -14,7 +14,7 @@ from ulc.config import NetworkSpec, Spec, checked
 from ulc.data.preprocessing import Preprocessing
 from ulc.errors import InputError
 from ulc.judgement import Floats
-from ulc.networks import network_maker
+from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.prior import Prior, with_prior
 from ulc.run_folder import RunFolder
@@ -61,15 +61,22 @@ class Model:
         folder.write("model.json", self.spec.model_dump_json(indent=1).encode())
 
     @classmethod
+    def untrained(cls, spec: ModelSpec, new_backbone: NewBackbone | None = None) -> "Model":
+        """The spec's networks before their weights are loaded; the user may bring a backbone."""
+        new_network = network_maker(
+            new_backbone or spec.network,
+            spec.preprocessing.shape,
+            len(spec.class_names),
+            torch.device("cpu"),
+        )
+        with torch.random.fork_rng(devices=[]):
+            return cls(spec, [new_network(spec.heads) for _ in range(spec.networks)])
+
+    @classmethod
     def load(cls, folder: RunFolder) -> "Model":
         """Read what `save` wrote."""
         content = folder.read_json("model.json")
-        spec = checked(ModelSpec, content, where=str(folder.path / "model.json"))
-        new_network = network_maker(
-            spec.network, spec.preprocessing.shape, len(spec.class_names), torch.device("cpu")
-        )
-        with torch.random.fork_rng(devices=[]):
-            model = cls(spec, [new_network(spec.heads) for _ in range(spec.networks)])
+        model = cls.untrained(checked(ModelSpec, content, where=str(folder.path / "model.json")))
         try:
             weights = safetensors.torch.load(folder.read("model.safetensors"))
             model.networks.load_state_dict(weights)
