@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ulc.errors import InputError
+from ulc.importing import imported
 from ulc.networks import feature_count, own_module
 
 DEFAULT = "efficientnet-lite0"
@@ -161,7 +162,7 @@ def without_classifier(network: nn.Module, backbone: str) -> nn.Module:
 
 def own(name: str, size: int | None) -> Recipe:
     """A user's function that makes a module; its attributes may say what input it wants."""
-    network = own_module(name)()
+    network = own_module(imported(name, "backbone"), name)()
     interpolation: Any = getattr(network, "interpolation", "bilinear")
     if interpolation not in ("bilinear", "bicubic"):
         raise InputError(
