@@ -134,9 +134,8 @@ def train(
 
 
 def algorithm_title(spec: "RunSpec") -> str:
-    """The algorithm, and on which labels."""
-    labels = "true labels" if spec.noise.kind == "none" else "given labels"
-    return f"{spec.algorithm}, {labels}"
+    """The algorithm, and on what labels if they were made wrong on purpose."""
+    return spec.algorithm if spec.noise.kind == "none" else f"{spec.algorithm}, {spec.noise.tag}"
 
 
 def with_comparison(spec: "RunSpec") -> list[tuple[str, "RunSpec"]]:
