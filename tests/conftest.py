@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -30,6 +31,20 @@ CIFAR10_SHA256 = {
     "data_batch_5": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
     "test_batch": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
 }
+
+
+@pytest.fixture
+def ulc(monkeypatch, capsys):
+    """Run the command here; return its exit code and what it printed."""
+    from ulc.cli import main
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["ulc", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0, capsys.readouterr()
+
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -7,19 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from ulc.cli import main
 from ulc.data.label_files import read_labels
-
-
-@pytest.fixture
-def ulc(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ulc", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code or 0, capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import safetensors
@@ -28,13 +28,24 @@ from ulc.algorithms import configure, find_algorithm
 from ulc.algorithms.base import Algorithm, array, seeded
 from ulc.blocks.learner import only_dropout_on
 from ulc.blocks.uncertainty import monte_carlo, normalised_entropy
-from ulc.config import DataSpec, NetworkSpec, RunSpec, Spec, checked
+from ulc.config import DataSpec, NetworkSpec, RunSpec, checked
 from ulc.data.arrays import as_given, as_images, refuse_missing
 from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
 from ulc.data.training import TensorData
 from ulc.errors import InputError
+from ulc.estimator_file import (
+    Network,
+    Saved,
+    as_index,
+    damaged,
+    importable,
+    network_name,
+    part_of,
+    plain,
+    read_saved,
+)
 from ulc.experiments.presets import find_preset, with_preset
 from ulc.files import write_whole
 from ulc.judgement import Floats, Integers, Judgement
@@ -49,7 +60,6 @@ from ulc.training.run import chosen_device
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Network = str | NewBackbone
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
 STEPS = 600  # an automatic run takes at least so many steps, within its bounds
@@ -460,7 +470,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         aleatoric = array(torch.cat(noises)) if noises else None
         return Uncertainty(array(torch.cat(doubts)), aleatoric)
 
-    def _saved(self) -> "Saved":
+    def _saved(self) -> Saved:
         params = {**self.get_params(deep=False), "algorithm": self.algorithm}
         seed = params["random_state"]
         params["random_state"] = int(seed) if isinstance(seed, int | np.integer) else None
@@ -521,27 +531,6 @@ class ULCClassifier(NoisyLabelClassifier):
             random_state=random_state,
             device=device,
         )
-
-
-class Saved(Spec):
-    """What a saved estimator holds beside its tensors."""
-
-    format: Literal[1] = 1
-    params: dict[str, Any]
-    model: ModelSpec
-    nameless: bool
-    classes: list[Any]
-    classes_dtype: str
-    index: list[Any] | None
-    n_features_in: int
-    feature_names: list[str] | None
-    n_iter: int
-    best_epoch: int
-    seed: int
-    passes: int
-    threshold: float
-    records: list[dict[str, float]]
-    validation_scores: list[float]
 
 
 def settings(
@@ -679,72 +668,3 @@ def with_option(options: Mapping[str, Any], path: list[str], value: Any) -> dict
     """A copy of the options in which one, maybe inside a section, is set."""
     name, *rest = path
     return {**options, name: with_option(options.get(name, {}), rest, value) if rest else value}
-
-
-def network_name(network: Network) -> str:
-    """The name it was given by, or where it could be imported from."""
-    if isinstance(network, str):
-        return network
-    module = getattr(network, "__module__", "?")
-    return f"{module}:{getattr(network, '__qualname__', type(network).__name__)}"
-
-
-def importable(network: Network) -> bool:
-    """Whether the name is enough to find it again."""
-    if isinstance(network, str):
-        return True
-    name = network_name(network)
-    return not (name.startswith("__main__:") or "." in name.partition(":")[2] or "<" in name)
-
-
-def plain(content: Any, what: str) -> Any:
-    """The content as JSON gives it back."""
-    try:
-        return json.loads(json.dumps(content, default=as_plain))
-    except TypeError as error:
-        raise InputError(
-            f"{what} cannot be saved ({error}); use numbers and strings, or pickle"
-        ) from None
-
-
-def as_plain(value: Any) -> Any:
-    """NumPy's numbers and arrays as Python's."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} is no JSON")
-
-
-def as_index(values: list[Any]) -> Any:
-    """A pandas index."""
-    from pandas import Index
-
-    return Index(values)
-
-
-def read_saved(path: Path) -> tuple[Saved, dict[str, Tensor]]:
-    """The header and the tensors of a file that `save` wrote."""
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})["ulc"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; give the path of a saved estimator") from None
-    except Exception as error:
-        # safetensors raises several kinds for a damaged file.
-        raise damaged(path, error) from None
-    return checked(Saved, header, where=str(path)), tensors
-
-
-def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose names begin so, without that beginning."""
-    return {
-        name.removeprefix(prefix): value
-        for name, value in tensors.items()
-        if name.startswith(prefix)
-    }
-
-
-def damaged(path: Path, error: Exception) -> InputError:
-    """One sentence for a file that cannot be read."""
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    return InputError(f"{path}: not a readable estimator ({reason}); save it again")

@@ -1,26 +1,12 @@
 """`ulc embed`, from pictures to a file that `ulc train` reads."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ulc.cli import main
-
 TOY = ("--backbone", "toy_backbones:Toy")
-
-
-@pytest.fixture
-def ulc(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ulc", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code or 0, capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture
