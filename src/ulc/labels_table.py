@@ -68,7 +68,7 @@ def label_frame(
 
 
 def issues(judgement: Judgement, threshold: float) -> NDArray[np.bool_]:
-    """(N,) labels that are not trusted while another class is suggested (methods A30)."""
+    """(N,) labels that are not trusted while another class is suggested."""
     return ~judgement.trusted(threshold) & (judgement.suggested != judgement.given)
 
 
