@@ -149,6 +149,9 @@ class RunSpec(Spec):
     options: dict[str, Any] = Field(default_factory=dict, description="of the algorithm")
     epochs: int = Field(300, ge=1)
     seed: int = Field(0, ge=0)
+    held_out: float = Field(
+        0.0, ge=0, lt=1, description="share of the rows that only watch; 0: learn from all"
+    )
 
     @property
     def folder_name(self) -> str:
@@ -165,7 +168,7 @@ class RunSpec(Spec):
 
         An option of the data that was not given is left out too: more of them may come.
         """
-        content = self.model_dump(mode="json")
+        content = self.model_dump(mode="json", exclude=None if self.held_out else {"held_out"})
         data = {"source": self.data.source, "path": self.data.path} | self.data.options
         return content | {"data": data, "options": without_none(content["options"])}
 

@@ -26,11 +26,13 @@ from torch import Tensor, nn
 
 from ulc.algorithms import configure, find_algorithm
 from ulc.algorithms.base import Algorithm, array, seeded
+from ulc.automatic import settings
 from ulc.blocks.learner import only_dropout_on
 from ulc.blocks.uncertainty import monte_carlo, normalised_entropy
-from ulc.config import DataSpec, NetworkSpec, RunSpec, checked
+from ulc.config import NetworkSpec, checked
 from ulc.data.arrays import as_given, as_images, refuse_missing
 from ulc.data.augment import strong_augmentation, weak_augmentation
+from ulc.data.holding_out import hold_out
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
 from ulc.data.training import TensorData
@@ -46,14 +48,14 @@ from ulc.estimator_file import (
     plain,
     read_saved,
 )
-from ulc.experiments.presets import find_preset, with_preset
 from ulc.files import write_whole
 from ulc.judgement import Floats, Integers, Judgement
 from ulc.labels_table import label_frame
 from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier
 from ulc.prior import Prior, with_prior
-from ulc.training.in_memory import EarlyStopping, HeldOut, go_on_from, train
+from ulc.training.held_out import HeldOut
+from ulc.training.in_memory import EarlyStopping, go_on_from, train
 from ulc.training.model import Model, ModelSpec
 from ulc.training.run import chosen_device
 
@@ -62,14 +64,6 @@ if TYPE_CHECKING:
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
-STEPS = 600  # an automatic run takes at least so many steps, within its bounds
-MOST_EPOCHS = 100
-SMALLEST_BATCH = 16
-BATCHES = 10  # a small set is cut into about so many
-# On few vectors the papers' λ_u of 25 drowns the labels: of iris, wine and 600 digits, clean or
-# with 30 % wrong labels (one seed), λ_u = 1 was as good or better (0.90 against 0.75 on iris).
-FEW_VECTORS = 5_000
-LOW_DOUBTFUL_WEIGHT = 1.0
 EXPECTED_FAILED_CHECKS = {
     "check_sample_weight_equivalence_on_dense_data": (
         "a row of weight 2 is drawn twice as often, which equals two rows only in expectation"
@@ -353,10 +347,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             )
         if self.patience < 1:
             raise InputError(f"patience is {self.patience}; give a number of epochs above 0")
-        order = np.random.default_rng(seed).permutation(kept)
-        _, first = np.unique(rows.given[order], return_index=True)
-        spare = np.delete(order, first)  # every class keeps a row to learn from
-        held_out = np.sort(spare[: max(1, round(self.validation_fraction * len(kept)))])
+        rng = np.random.default_rng(seed)
+        held_out = kept[hold_out(rows.given[kept], self.validation_fraction, rng)]
         if len(held_out) == 0:
             raise InputError("every class has one row; set early_stopping=False to hold out none")
         return np.setdiff1d(kept, held_out), held_out
@@ -533,37 +525,6 @@ class ULCClassifier(NoisyLabelClassifier):
         )
 
 
-def settings(
-    algorithm: str,
-    shape: tuple[int, ...],
-    rows: int,
-    epochs: int | None,
-    options: Mapping[str, Any] | None,
-) -> RunSpec:
-    """Epochs and options: the preset for such inputs, sized to the data, under the user's own."""
-    if options is not None and not isinstance(options, Mapping):
-        raise InputError(f"options is {options!r}; give a dict from names to values")
-    own = dict(options or {})
-    source = "fashion" if len(shape) == 3 else "npz"
-    spec = RunSpec(data=DataSpec(source=source), algorithm=algorithm)
-    preset = find_preset(spec)
-    defaults = configure(algorithm, preset.options).model_dump()
-    wanted = max(SMALLEST_BATCH, rows // BATCHES)
-    sized = {
-        name: min(size, wanted) for name, size in defaults.items() if name.endswith("batch_size")
-    }
-    batch = own.get("batch_size", sized.get("batch_size", wanted))
-    if "doubtful_weight" in defaults and len(shape) == 1 and rows < FEW_VECTORS:
-        sized["doubtful_weight"] = LOW_DOUBTFUL_WEIGHT
-    if epochs is None:
-        configure(algorithm, own)  # a batch size of the user's own is checked before its use
-        steps = max(1, math.ceil(rows / batch))
-        epochs = max(preset.epochs, min(MOST_EPOCHS, math.ceil(STEPS / steps)))
-    elif not isinstance(epochs, int | np.integer) or epochs < 1:
-        raise InputError(f"epochs is {epochs}; give a whole number above 0, or None")
-    return with_preset(spec, epochs=int(epochs), options=sized | own)
-
-
 def measured(rows: Rows) -> Preprocessing:
     """Shift and scale as these rows have them."""
     names = tuple(map(str, rows.classes))
@@ -585,6 +546,7 @@ def training_data(
         augment=weak_augmentation(preprocessing.shape),
         strong=strong_augmentation(preprocessing.shape),
         weights=torch.from_numpy(rows.weights).to(device) if uneven else None,
+        verified=torch.from_numpy(rows.verified).to(device) if rows.verified.any() else None,
     )
 
 

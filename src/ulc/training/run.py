@@ -18,8 +18,10 @@ from ulc.judgement import Judgement
 from ulc.labels_table import as_csv, label_rows
 from ulc.networks import network_maker
 from ulc.run_folder import RunFolder
+from ulc.training.held_out import HeldOut
 from ulc.training.model import Model, ModelSpec
 from ulc.training.trainer import SAVE_EVERY, Training, Watcher, summarise
+from ulc.training.watch import Watch
 
 PACKAGES = ("ulc", "torch", "numpy", "scikit-learn", "safetensors", "pydantic")
 
@@ -39,22 +41,43 @@ def run(
         return RunFolder.open(path)
     # All that can be wrong with the input is found before anything is written.
     on = chosen_device(device)
-    prepared = prepare(spec, on)
+    watcher = watcher or Watcher()
+    prepared = prepare(spec, on, watcher.on_read)
     algorithm = build(spec, prepared, on)
     folder = RunFolder.create(path, spec)
     with folder.locked():
         folder.write_json("environment.json", environment(on))
         write_data(folder, prepared)
-        training = Training(algorithm, prepared.truth, prepared.training.preprocessing, folder)
-        judgement = training.run(spec.epochs, watcher or Watcher(), save_every)
+        training = Training(
+            algorithm,
+            prepared.truth,
+            prepared.training.preprocessing,
+            folder,
+            watch_of(prepared),
+        )
+        judgement = training.run(spec.epochs, watcher, save_every)
         folder.write_arrays("judgement.npz", judgement.arrays())
         folder.write_arrays("outputs.npz", algorithm.outputs())
         rows = label_rows(judgement, prepared.class_names, algorithm.threshold, prepared.ids)
         folder.write("labels.csv", as_csv(rows).encode())
         model(spec, prepared, algorithm, judgement).save(folder)
-        folder.write_json("summary.json", summarise(folder.records, spec.epochs))
+        summary = summarise(folder.records, spec.epochs)
+        if training.kept is not None:
+            summary["kept_epoch"] = training.kept.epoch
+        folder.write_json("summary.json", summary)
         folder.finish()
     return folder
+
+
+def watch_of(prepared: Prepared) -> Watch | None:
+    """Who watches the training on the rows that were held out, if any were."""
+    watched = prepared.watched
+    if watched is None:
+        return None
+    weights = torch.ones_like(watched.given, dtype=torch.float32)
+    preprocessing = prepared.training.preprocessing
+    held_out = HeldOut(watched.stored, watched.given, weights, preprocessing)
+    return Watch(held_out, prepared.class_names)
 
 
 def write_data(folder: RunFolder, prepared: Prepared) -> None:
