@@ -14,8 +14,8 @@ from ulc.algorithms.base import Algorithm
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared, prepare
 from ulc.errors import InputError
+from ulc.judged import Judged
 from ulc.judgement import Judgement
-from ulc.labels_table import as_csv, label_rows
 from ulc.networks import network_maker
 from ulc.run_folder import RunFolder
 from ulc.training.model import Model, ModelSpec
@@ -47,11 +47,17 @@ def run(
         write_data(folder, prepared)
         training = Training(algorithm, prepared.truth, prepared.training.preprocessing, folder)
         judgement = training.run(spec.epochs, watcher or Watcher(), save_every)
-        folder.write_arrays("judgement.npz", judgement.arrays())
+        judged = Judged(
+            judgement,
+            prepared.class_names,
+            algorithm.threshold,
+            prepared.ids,
+            prepared.verified,
+            prepared.training.stored.cpu().numpy(),
+        )
+        judged.write(folder)
         folder.write_arrays("outputs.npz", algorithm.outputs())
-        rows = label_rows(judgement, prepared.class_names, algorithm.threshold, prepared.ids)
-        folder.write("labels.csv", as_csv(rows).encode())
-        model(spec, prepared, algorithm, judgement).save(folder)
+        model(spec, prepared, algorithm, judged.believed).save(folder)
         folder.write_json("summary.json", summarise(folder.records, spec.epochs))
         folder.finish()
     return folder
