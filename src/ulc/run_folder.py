@@ -21,8 +21,9 @@ Records = list[dict[str, Any]]
 
 class RunFolder:
     """spec.toml, environment.json, data.json, records.jsonl, checkpoint.pt; ids.json where rows
-    have names, encoding.json where they come from a table; at the end labels.csv, judgement.npz,
-    outputs.npz, model.safetensors, model.json, summary.json and done.
+    have names, encoding.json where they come from a table; at the end judgement.npz, labels.csv,
+    labels.parquet (with pyarrow), corrected.csv, health.json, verified.json (where somebody said
+    which labels were checked), outputs.npz, model.safetensors, model.json, summary.json and done.
     """  # noqa: D205 (a list of files, not a sentence)
 
     def __init__(self, path: Path) -> None:
@@ -151,6 +152,21 @@ class RunFolder:
         """What the source calls each row; None: positions."""
         ids: list[str] | None = self.read_json("ids.json") if self.has("ids.json") else None
         return ids
+
+    @property
+    def threshold(self) -> float:
+        """Labels at least as likely right are trusted."""
+        if self.has("health.json"):
+            return float(self.read_json("health.json")["threshold"])
+        return float(self.spec.options.get("threshold", 0.5))
+
+    @property
+    def verified(self) -> NDArray[np.bool_]:
+        """(N,) the labels that somebody had checked when the run began."""
+        mask = np.zeros(self.read_json("data.json")["examples"], bool)
+        if self.has("verified.json"):
+            mask[self.read_json("verified.json")] = True
+        return mask
 
     @property
     def judgement(self) -> Judgement:

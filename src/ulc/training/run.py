@@ -14,8 +14,8 @@ from ulc.algorithms.base import Algorithm
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared, prepare
 from ulc.errors import InputError
+from ulc.judged import Judged
 from ulc.judgement import Judgement
-from ulc.labels_table import as_csv, label_rows
 from ulc.networks import network_maker
 from ulc.run_folder import RunFolder
 from ulc.training.held_out import HeldOut
@@ -56,11 +56,17 @@ def run(
             watch_of(prepared),
         )
         judgement = training.run(spec.epochs, watcher, save_every)
-        folder.write_arrays("judgement.npz", judgement.arrays())
+        judged = Judged(
+            whole_judgement(judgement, algorithm, prepared),
+            prepared.class_names,
+            algorithm.threshold,
+            prepared.ids,
+            prepared.verified,
+            prepared.stored.cpu().numpy(),
+        )
+        judged.write(folder)
         folder.write_arrays("outputs.npz", algorithm.outputs())
-        rows = label_rows(judgement, prepared.class_names, algorithm.threshold, prepared.ids)
-        folder.write("labels.csv", as_csv(rows).encode())
-        model(spec, prepared, algorithm, judgement).save(folder)
+        model(spec, prepared, algorithm, judged.believed).save(folder)
         summary = summarise(folder.records, spec.epochs)
         if training.kept is not None:
             summary["kept_epoch"] = training.kept.epoch
