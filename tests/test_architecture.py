@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "ulc"
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     ["errors", "files", "importing", "config", "judgement"],
-    ["prior", "labels_table", "run_folder"],
+    ["prior", "labels_table", "judging_new", "run_folder"],
     ["data", "networks"],
     ["blocks"],
     ["algorithms"],
@@ -28,6 +28,7 @@ NO_TORCH = {
     "judgement",
     "prior",
     "labels_table",
+    "judging_new",
     "run_folder",
     "evaluation",
 }
