@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Prepared:
     """Training data for the algorithm, truth for the examiner, facts for the record.
 
-    ids, verified, encoding: as `Source` has them, for the examples that were kept
+    ids, verified, encoding, embedding: as `Source` has them, for the examples that were kept
     """
 
     training: TensorData
@@ -39,6 +39,7 @@ class Prepared:
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
+    embedding: dict[str, NDArray[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ def prepare(spec: RunSpec, device: torch.device, on_progress: Progress | None = 
         ids=source.ids,
         verified=source.verified,
         encoding=source.encoding,
+        embedding=source.embedding,
     )
 
 

@@ -64,6 +64,8 @@ def write_data(folder: RunFolder, prepared: Prepared) -> None:
         folder.write_json("ids.json", prepared.ids)
     if prepared.encoding is not None:
         folder.write_json("encoding.json", prepared.encoding.model_dump(mode="json"))
+    if prepared.embedding is not None:
+        folder.write_arrays("embedding.npz", prepared.embedding)
 
 
 def resolved(spec: RunSpec) -> RunSpec:
