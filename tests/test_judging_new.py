@@ -23,7 +23,9 @@ def predictions(chosen, given, classes=3):
 def trained(chosen, given, clean, classes=3):
     given = np.asarray(given)
     nothing = np.full(len(given), NOTHING)
-    return Judgement(given, np.asarray(clean), predictions(chosen, given, classes), nothing, nothing)
+    return Judgement(
+        given, np.asarray(clean), predictions(chosen, given, classes), nothing, nothing
+    )
 
 
 def judged(training, chosen, given):

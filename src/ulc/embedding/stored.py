@@ -66,9 +66,13 @@ class StoredEmbedding:
                 directions=found.get("directions"),
                 explained=float(found["explained"]),
             )
-            sizes = (int(found[name]) for name in ("size", "height", "width"))
             return cls(
-                str(found["backbone"]), *sizes, str(found["fingerprint"]), projection=projection
+                backbone=str(found["backbone"]),
+                size=int(found["size"]),
+                height=int(found["height"]),
+                width=int(found["width"]),
+                fingerprint=str(found["fingerprint"]),
+                projection=projection,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
