@@ -10,7 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "ulc"
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     ["errors", "files", "importing", "config", "judgement"],
-    ["prior", "label_noise", "labels_table", "run_folder"],
+    ["prior", "label_noise", "labels_table", "judging_new", "run_folder"],
     ["data", "networks"],
     ["blocks"],
     ["algorithms"],
@@ -21,6 +21,7 @@ LAYERS = [
         "automatic",
         "auditing",
         "testing",
+        "prediction",
         "api",
         "estimator",
         "estimator_file",
@@ -38,6 +39,7 @@ NO_TORCH = {
     "prior",
     "label_noise",
     "labels_table",
+    "judging_new",
     "run_folder",
     "evaluation",
 }

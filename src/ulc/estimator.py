@@ -22,13 +22,11 @@ from sklearn.utils.validation import (
     column_or_1d,
     validate_data,
 )
-from torch import Tensor, nn
+from torch import nn
 
 from ulc.algorithms import configure, find_algorithm
-from ulc.algorithms.base import Algorithm, array, seeded
+from ulc.algorithms.base import Algorithm
 from ulc.automatic import settings
-from ulc.blocks.learner import only_dropout_on
-from ulc.blocks.uncertainty import monte_carlo, normalised_entropy
 from ulc.config import NetworkSpec, checked
 from ulc.data.arrays import as_given, as_images, refuse_missing
 from ulc.data.augment import strong_augmentation, weak_augmentation
@@ -52,11 +50,10 @@ from ulc.files import write_whole
 from ulc.judgement import Floats, Integers, Judgement
 from ulc.labels_table import label_frame
 from ulc.networks import NewBackbone, network_maker
-from ulc.networks.classifier import Classifier
 from ulc.prior import Prior, with_prior
 from ulc.training.held_out import HeldOut
 from ulc.training.in_memory import EarlyStopping, go_on_from, train
-from ulc.training.model import Model, ModelSpec
+from ulc.training.model import Model, ModelSpec, Uncertainty
 from ulc.training.run import chosen_device
 
 if TYPE_CHECKING:
@@ -69,19 +66,6 @@ EXPECTED_FAILED_CHECKS = {
         "a row of weight 2 is drawn twice as often, which equals two rows only in expectation"
     ),
 }  # for scikit-learn's check_estimator
-UNCERTAINTY = 2**31 + 1  # no epoch has this number, nor do initial weights
-
-
-@dataclass(frozen=True)
-class Uncertainty:
-    """How unsure a classifier is of each row.
-
-    epistemic: (N,) entropy of the prediction over log K, 0 (sure) to 1
-    aleatoric: (N,) mean standard deviation of the row's logit noise; None where none is learned
-    """
-
-    epistemic: Floats
-    aleatoric: Floats | None
 
 
 @dataclass(frozen=True)
@@ -434,9 +418,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             epistemic=seen.epistemic if told else nothing,
             aleatoric=seen.aleatoric if told and seen.aleatoric is not None else nothing,
         ).with_verified(rows.verified[rest])
-        order = np.argsort(np.concatenate([learned, rest]))
-        pairs = zip(judgement.arrays().items(), other.arrays().values(), strict=True)
-        return Judgement(**{name: np.concatenate([a, b])[order] for (name, a), b in pairs})
+        return judgement.beside(other, learned, rest)
 
     def _probability(self, inputs: NDArray[Any], prior: Prior | None) -> Floats:
         probability = self.model_.predict_proba(inputs).astype(np.float64)
@@ -444,23 +426,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         learned = np.asarray(self.model_.spec.class_prior)
         return with_prior(probability, learned, self.prior if prior is None else prior)
 
-    def _uncertainty(self, inputs: NDArray[Any], size: int = 1024) -> Uncertainty:
-        spec = self.model_.spec
-        if spec.heads.dropout == 0 and not spec.heads.logit_noise:
-            log_probability = np.log(np.maximum(self._probability(inputs, "training"), 1e-30))
-            entropy = normalised_entropy(torch.from_numpy(log_probability))
-            return Uncertainty(array(entropy.float()), None)
-        device = next(self.model_.networks.parameters()).device
-        doubts, noises = [], []
-        with seeded(self.seed_, UNCERTAINTY):
-            for stored in spec.preprocessing.stored(inputs).split(size):
-                ready = spec.preprocessing.ready(stored.to(device))
-                passes = [integrated(each, ready, self.passes_) for each in self.model_.members]
-                doubts.append(torch.stack([normalised_entropy(log) for log, _ in passes]).mean(0))
-                stds = [std for _, std in passes if std is not None]
-                noises += [torch.stack(stds).mean((0, 2))] if stds else []
-        aleatoric = array(torch.cat(noises)) if noises else None
-        return Uncertainty(array(torch.cat(doubts)), aleatoric)
+    def _uncertainty(self, inputs: NDArray[Any]) -> Uncertainty:
+        return self.model_.uncertainty(inputs, passes=self.passes_, seed=self.seed_)
 
     def _saved(self) -> Saved:
         params = {**self.get_params(deep=False), "algorithm": self.algorithm}
@@ -609,12 +576,6 @@ def checked_mask(verified: Any, count: int) -> NDArray[np.bool_]:
             f"{count} rows"
         )
     return mask
-
-
-def integrated(network: Classifier, inputs: Tensor, passes: int) -> tuple[Tensor, Tensor | None]:
-    """Monte-Carlo dropout with batch norm frozen."""
-    with only_dropout_on(network):
-        return monte_carlo(network, inputs, passes)
 
 
 def flattened(prefix: str, options: Mapping[str, Any]) -> dict[str, Any]:

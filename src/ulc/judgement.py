@@ -70,6 +70,16 @@ class Judgement:
         posterior[verified, self.given[verified]] = 1
         return replace(self, clean_probability=clean, posterior=posterior)
 
+    def beside(self, other: Self, own: Integers, others: Integers) -> Self:
+        """Both as one, in the order of the positions that each has in the whole."""
+        order = np.argsort(np.concatenate([own, others]))
+        theirs = other.arrays()
+        columns = {
+            name: np.concatenate([values, theirs[name]])[order]
+            for name, values in self.arrays().items()
+        }
+        return type(self)(**columns)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The columns by name, to be stored."""
         columns = {name: getattr(self, name) for name in self.__dataclass_fields__}

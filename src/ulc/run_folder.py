@@ -21,9 +21,10 @@ Records = list[dict[str, Any]]
 
 class RunFolder:
     """spec.toml, environment.json, data.json, records.jsonl, checkpoint.pt; ids.json where rows
-    have names, encoding.json where they come from a table; at the end judgement.npz, labels.csv,
-    labels.parquet (with pyarrow), corrected.csv, health.json, verified.json (where somebody said
-    which labels were checked), outputs.npz, model.safetensors, model.json, summary.json and done.
+    have names, encoding.json where they come from a table, embedding.npz where images were
+    embedded; at the end judgement.npz, labels.csv, labels.parquet (with pyarrow), corrected.csv,
+    health.json, verified.json (where somebody said which labels were checked), outputs.npz,
+    model.safetensors, model.json, summary.json and done; audit.json where it is an audit.
     """  # noqa: D205 (a list of files, not a sentence)
 
     def __init__(self, path: Path) -> None:

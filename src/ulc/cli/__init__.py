@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from ulc.cli.export_command import export
 from ulc.cli.options import Data, Device, ImbalanceText, Json, Network, NoiseText, Out, Quiet
+from ulc.cli.predict_command import predict
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
@@ -438,6 +440,10 @@ def embed_images(
 
     with CountBar(Console(stderr=True), embedder.backbone.name) as bar:
         return embed(source, embedder, pca=pca, seen=bar)
+
+
+app.command()(predict)
+app.command()(export)
 
 
 def main() -> NoReturn:

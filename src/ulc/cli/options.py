@@ -26,3 +26,7 @@ ImbalanceText = Annotated[
 Network = Annotated[
     str, typer.Option(help="auto, preact_resnet18, small_cnn, mlp or your module:Class.")
 ]
+PriorText = Annotated[
+    str,
+    typer.Option("--prior", help="Class frequencies to assume: training (as learned) or balanced."),
+]

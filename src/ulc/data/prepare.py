@@ -33,18 +33,20 @@ class Prepared:
 
     training, truth: of the rows that are learned from
     watched: the rows that are held out, if any; learned: positions of the others
-    ids, verified, encoding: as `Source` has them, of all rows
+    stored, ids, verified, encoding, embedding: of all rows, as `Source` has them
     """
 
     training: TensorData
     truth: Truth
     class_names: tuple[str, ...]
     facts: dict[str, Any]
+    stored: Tensor
     learned: Integers
     watched: Watched | None = None
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
+    embedding: dict[str, NDArray[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def prepare(spec: RunSpec, device: torch.device, on_progress: Progress | None = 
         given=torch.from_numpy(labelled.given.astype(np.int64)).to(device),
         verified=None if source.verified is None else torch.from_numpy(source.verified).to(device),
     )
-    learned = np.arange(len(labelled.given))
+    stored, learned = rows.stored, np.arange(len(labelled.given))
     watched = None
     if spec.held_out:
         places = hold_out(
@@ -160,11 +162,13 @@ def prepare(spec: RunSpec, device: torch.device, on_progress: Progress | None = 
         truth,
         source.class_names,
         facts(labelled, truth) | ({} if watched is None else {"held_out": len(watched.positions)}),
+        stored,
         learned,
         watched,
         ids=source.ids,
         verified=source.verified,
         encoding=source.encoding,
+        embedding=source.embedding,
     )
 
 

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ulc.algorithms import configure, find_algorithm
@@ -16,6 +17,7 @@ from ulc.data.prepare import Prepared, prepare
 from ulc.errors import InputError
 from ulc.judged import Judged
 from ulc.judgement import Judgement
+from ulc.judging_new import judge_new
 from ulc.networks import network_maker
 from ulc.run_folder import RunFolder
 from ulc.training.held_out import HeldOut
@@ -57,7 +59,7 @@ def run(
         )
         judgement = training.run(spec.epochs, watcher, save_every)
         judged = Judged(
-            whole_judgement(judgement, algorithm, prepared),
+            whole_judgement(spec, judgement, algorithm, prepared),
             prepared.class_names,
             algorithm.threshold,
             prepared.ids,
@@ -86,6 +88,27 @@ def watch_of(prepared: Prepared) -> Watch | None:
     return Watch(held_out, prepared.class_names)
 
 
+def whole_judgement(
+    spec: RunSpec, judgement: Judgement, algorithm: Algorithm, prepared: Prepared
+) -> Judgement:
+    """The algorithm's opinion on what it learned from, and from it one on what was held out."""
+    watch = watch_of(prepared)
+    if watch is None or prepared.watched is None:
+        return judgement
+    handed = model(spec, prepared, algorithm, judgement)
+    passes = int(spec.options.get("passes", 1))
+    seen = handed.uncertainty_stored(prepared.watched.stored, passes=passes, seed=spec.seed)
+    told = not np.isnan(judgement.epistemic).any()
+    other = judge_new(
+        judgement,
+        watch.held_out.predicted(algorithm),
+        watch.given,
+        epistemic=seen.epistemic if told else None,
+        aleatoric=seen.aleatoric if told else None,
+    )
+    return judgement.beside(other, prepared.learned, prepared.watched.positions)
+
+
 def write_data(folder: RunFolder, prepared: Prepared) -> None:
     """What the data turned out to be, and how to find a row or encode a new one."""
     folder.write_json("data.json", prepared.facts)
@@ -93,6 +116,8 @@ def write_data(folder: RunFolder, prepared: Prepared) -> None:
         folder.write_json("ids.json", prepared.ids)
     if prepared.encoding is not None:
         folder.write_json("encoding.json", prepared.encoding.model_dump(mode="json"))
+    if prepared.embedding is not None:
+        folder.write_arrays("embedding.npz", prepared.embedding)
 
 
 def resolved(spec: RunSpec) -> RunSpec:
