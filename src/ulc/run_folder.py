@@ -33,13 +33,7 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, spec: RunSpec) -> "RunFolder":
         """Make the folder, or find the one that this spec has already."""
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{path}: cannot be made ({error.strerror}); choose another place with --out"
-            ) from None
-        folder = cls(path)
+        folder = folder_at(path)
         if not folder.has("spec.toml"):
             folder.write("spec.toml", spec.write().encode())
         elif folder.spec.content != spec.content:
@@ -182,3 +176,14 @@ class RunFolder:
         """The file is there, but not readable."""
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         return InputError(f"{self.path / name} is damaged ({reason}); train anew with --fresh")
+
+
+def folder_at(path: Path) -> RunFolder:
+    """The folder, made if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be made ({error.strerror}); choose another place with --out"
+        ) from None
+    return RunFolder(path)

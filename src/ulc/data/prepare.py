@@ -72,9 +72,11 @@ class Labelled:
     true: Integers | None
 
 
-def label(spec: RunSpec, on_progress: Progress | None = None) -> Labelled:
+def label(
+    spec: RunSpec, on_progress: Progress | None = None, source: Source | None = None
+) -> Labelled:
     """Load, make uneven, make noisy. Imbalance and noise have random streams of their own."""
-    source = load_source(spec.data, on_progress)
+    source = source or load_source(spec.data, on_progress)
     classes = len(source.class_names)
     of_imbalance, of_noise, _ = streams(spec.seed)
     # Where labels are already noisy and the truth is known, sizes are cut by the truth.
@@ -120,9 +122,17 @@ def from_file(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Int
     return labels[kept] if len(labels) == total else labels
 
 
-def prepare(spec: RunSpec, device: torch.device, on_progress: Progress | None = None) -> Prepared:
-    """Everything about the data that a run needs, on the device."""
-    labelled = label(spec, on_progress)
+def prepare(
+    spec: RunSpec,
+    device: torch.device,
+    on_progress: Progress | None = None,
+    source: Source | None = None,
+) -> Prepared:
+    """Everything about the data that a run needs, on the device.
+
+    source: what `spec.data` names, if it is read already
+    """
+    labelled = label(spec, on_progress, source)
     source, classes = labelled.source, len(labelled.source.class_names)
     preprocessing = Preprocessing.of(source)
     rows = Rows(

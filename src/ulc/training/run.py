@@ -14,6 +14,7 @@ from ulc.algorithms import configure, find_algorithm
 from ulc.algorithms.base import Algorithm
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared, prepare
+from ulc.data.sources.source import Source
 from ulc.errors import InputError
 from ulc.judged import Judged
 from ulc.judgement import Judgement
@@ -28,15 +29,19 @@ from ulc.training.watch import Watch
 PACKAGES = ("ulc", "torch", "numpy", "scikit-learn", "safetensors", "pydantic")
 
 
-def run(
+def run(  # noqa: PLR0913 (a spec and how to go about it)
     spec: RunSpec,
     out: Path,
     *,
     device: str = "auto",
     watcher: Watcher | None = None,
     save_every: float = SAVE_EVERY,
+    source: Source | None = None,
 ) -> RunFolder:
-    """Train what `spec` says in its own folder under `out`; a finished run is not repeated."""
+    """Train what `spec` says in its own folder under `out`; a finished run is not repeated.
+
+    source: what `spec.data` names, if it is read already
+    """
     spec = resolved(spec)
     path = out / spec.folder_name
     if (path / "done").is_file():
@@ -44,7 +49,7 @@ def run(
     # All that can be wrong with the input is found before anything is written.
     on = chosen_device(device)
     watcher = watcher or Watcher()
-    prepared = prepare(spec, on, watcher.on_read)
+    prepared = prepare(spec, on, watcher.on_read, source)
     algorithm = build(spec, prepared, on)
     folder = RunFolder.create(path, spec)
     with folder.locked():

@@ -1,0 +1,169 @@
+"""`ulc audit`: wrong labels in data of one's own."""
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ulc.cli.options import (
+    Device,
+    Features,
+    IdColumn,
+    Image,
+    Json,
+    Label,
+    Network,
+    Quiet,
+    Setting,
+    Size,
+    SkipBroken,
+    TrueLabel,
+    Verified,
+)
+
+if TYPE_CHECKING:
+    from ulc.auditing import AuditWatcher
+    from ulc.run_folder import RunFolder
+
+
+def audit(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A folder of class folders, FILE.csv, .tsv, .parquet or .npz, or a Hugging Face "
+            "folder."
+        ),
+    ],
+    label: Label = None,
+    image: Image = None,
+    id_column: IdColumn = None,
+    true_label: TrueLabel = None,
+    verified: Verified = None,
+    features: Features = None,
+    size: Size = None,
+    skip_broken: SkipBroken = False,
+    embed: Annotated[
+        str,
+        typer.Option(
+            help="auto, none, or what images go through first: efficientnet-lite0, timm:NAME, …"
+        ),
+    ] = "auto",
+    network: Network = "auto",
+    epochs: Annotated[int | None, typer.Option(min=1, help="Default: by the data's size.")] = None,
+    held_out: Annotated[
+        float | None,
+        typer.Option(help="Share of rows that only watch. Default: 0.1, of few rows 0.2."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    setting: Setting = None,
+    fresh: Annotated[bool, typer.Option(help="Audit anew even if the audit is there.")] = False,
+    out: Annotated[Path, typer.Option(help="Where audit folders go.")] = Path("audits"),
+    device: Device = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the wrong labels in your data, with suggestions, and get a model that does no harm.
+
+    Trains plainly and with ULC, both watched on rows that are held out, judges every label, and
+    hands over the model that predicts the held-out labels better. What it decides by itself is
+    printed, with the option that decides otherwise. An audit that was stopped goes on.
+    """
+    from ulc.auditing import audit_spec, run_audit
+    from ulc.auditing.audit import start_fresh
+    from ulc.cli import parse
+
+    options = {
+        "label": label,
+        "image": image,
+        "id": id_column,
+        "true": true_label,
+        "verified": verified,
+        "features": None if features is None else tuple(features.split(",")),
+        "size": size,
+        "skip_broken": skip_broken or None,
+    }
+    spec = audit_spec(
+        parse.data(data, options),
+        embed=embed,
+        network=network,
+        epochs=epochs,
+        held_out=held_out,
+        options=parse.settings(setting or []),
+        seed=seed,
+    )
+    if fresh:
+        start_fresh(spec, out)
+    watcher = None if quiet or as_json else printing_watcher()
+    folder = run_audit(spec, out, device=device, watcher=watcher)
+    if as_json:
+        print(json.dumps(as_content(folder)))
+    elif not quiet:
+        print_audit(folder, data)
+
+
+def as_content(folder: "RunFolder") -> dict[str, Any]:
+    """For programs."""
+    health = folder.read_json("health.json")
+    content = folder.read_json("audit.json")
+    return {"folder": str(folder.path), "issues": health["issues"], **content}
+
+
+def print_audit(folder: "RunFolder", data: str) -> None:
+    """What was found, in a few lines, and what to do next."""
+    from rich.console import Console
+
+    from ulc.cli import tables
+
+    console = Console()
+    content, health = folder.read_json("audit.json"), folder.read_json("health.json")
+    console.print(tables.suspects_table(folder, 10))
+    say = {"soft_wrap": True, "highlight": False}
+    share = 100 * health["issues"] / health["labels"]
+    console.print(
+        f"{health['labels']} labels of {data}: {health['issues']} look wrong ({share:.1f} %); about "
+        f"{100 * content['noise_rate']:.1f} % are expected to be.",
+        **say,
+    )
+    console.print(f"Handed over: {content['why']}.", **say)
+    for who in ("plain", "ulc"):
+        for warning in content[who]["warnings"][:3]:
+            console.print(f"Warning ({who}): {warning}.", **say)
+    console.print(f"\nAll labels, most suspicious first: {folder.path / 'labels.csv'}", **say)
+    console.print(f"Look through them:                 ulc report {folder.path}", **say)
+    console.print(f"Take over decisions:               ulc apply {folder.path} decisions.csv", **say)
+    console.print(f"Predict new data:                  ulc predict {folder.path} NEWDATA", **say)
+
+
+def printing_watcher() -> "AuditWatcher":
+    """One line for each choice, a bar for each long step."""
+    from rich.console import Console
+
+    from ulc.auditing import AuditWatcher, Choice
+    from ulc.cli.progress import CountBar, ProgressBar
+    from ulc.training.trainer import Watcher
+
+    console = Console(stderr=True)
+
+    class Printing(AuditWatcher):
+        def chosen(self, choice: Choice) -> None:
+            console.print(
+                f"{choice.name}: {choice.value} ({choice.why}; {choice.option})",
+                soft_wrap=True,
+                highlight=False,
+            )
+
+        def reading(self) -> AbstractContextManager[CountBar]:
+            return CountBar(console, "reading images")
+
+        def embedding(self, backbone: str) -> AbstractContextManager[CountBar]:
+            return CountBar(console, backbone)
+
+        @contextmanager
+        def training(self, title: str, epochs: int) -> Iterator[Watcher]:
+            with ProgressBar(console, title, epochs) as bar:
+                yield bar
+
+    return Printing()
