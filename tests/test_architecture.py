@@ -10,12 +10,12 @@ SOURCE = Path(__file__).parents[1] / "src" / "ulc"
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     ["errors", "files", "importing", "config", "judgement"],
-    ["prior", "labels_table", "run_folder"],
+    ["prior", "labels_table", "run_folder", "duplicates", "health", "judged"],
     ["data", "networks"],
     ["blocks"],
     ["algorithms"],
     ["evaluation"],
-    ["training", "embedding"],
+    ["training", "embedding", "applying"],
     ["experiments", "testing", "api", "estimator", "estimator_file", "label_issues"],
     ["cli", "__main__", "__init__"],
 ]
@@ -29,6 +29,9 @@ NO_TORCH = {
     "prior",
     "labels_table",
     "run_folder",
+    "duplicates",
+    "health",
+    "judged",
     "evaluation",
 }
 

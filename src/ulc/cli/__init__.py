@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from ulc.cli.apply_command import apply
 from ulc.cli.options import Data, Device, ImbalanceText, Json, Network, NoiseText, Out, Quiet
 from ulc.errors import InputError
 
@@ -36,6 +37,12 @@ def train(
     id_column: Annotated[str | None, typer.Option("--id", help="Column that names rows.")] = None,
     true_label: Annotated[
         str | None, typer.Option(help="Column of true labels, for evaluation alone.")
+    ] = None,
+    verified: Annotated[
+        str | None, typer.Option(help="Column that says which labels were checked.")
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Columns to learn from, with commas. Default: all others.")
     ] = None,
     size: Annotated[
         int | None, typer.Option(min=8, help="Pixels an image is brought to. Default: 64.")
@@ -87,6 +94,8 @@ def train(
             "image": image,
             "id": id_column,
             "true": true_label,
+            "verified": verified,
+            "features": parse.names(features, "--features"),
             "size": size,
             "skip_broken": skip_broken,
         }
@@ -255,9 +264,15 @@ def show(
 
     folder = RunFolder.open(run)
     title = algorithm_title(folder.spec)
-    print_results([(title, folder)], as_json=as_json, quiet=False)
-    if labels and not as_json:
-        Console().print(tables.suspects_table(folder, labels))
+    if as_json:
+        print(json.dumps([tables.as_json(title, folder) | {"health": tables.health(folder)}]))
+        return
+    print_results([(title, folder)], as_json=False, quiet=False)
+    console = Console()
+    for each in tables.health_tables(folder):
+        console.print(each)
+    if labels:
+        console.print(tables.suspects_table(folder, labels))
 
 
 @app.command()
@@ -438,6 +453,9 @@ def embed_images(
 
     with CountBar(Console(stderr=True), embedder.backbone.name) as bar:
         return embed(source, embedder, pca=pca, seen=bar)
+
+
+app.command()(apply)
 
 
 def main() -> NoReturn:
