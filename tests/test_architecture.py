@@ -10,12 +10,13 @@ SOURCE = Path(__file__).parents[1] / "src" / "ulc"
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     ["errors", "files", "importing", "config", "judgement"],
-    ["prior", "label_noise", "labels_table", "judging_new", "run_folder"],
+    ["prior", "label_noise", "labels_table", "judging_new", "run_folder"]
+    + ["duplicates", "health", "judged"],
     ["data", "networks"],
     ["blocks"],
     ["algorithms"],
     ["evaluation"],
-    ["training", "embedding"],
+    ["training", "embedding", "applying"],
     [
         "experiments",
         "automatic",
@@ -41,6 +42,9 @@ NO_TORCH = {
     "labels_table",
     "judging_new",
     "run_folder",
+    "duplicates",
+    "health",
+    "judged",
     "evaluation",
 }
 

@@ -1,9 +1,10 @@
-"""The library's door: a spec in, a finished run out."""
+"""The library's door: a spec in, a finished run out; decisions in, corrected data out."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ulc.applying.apply import Accepting, Applied, apply
 from ulc.config import DataSpec, RunSpec, checked
 from ulc.data.new_rows import NewRows, NewTable, Takes, from_array, from_frame, load_new
 from ulc.data.sources.naming import data_spec
@@ -95,6 +96,29 @@ def train(
     if fresh:
         start_fresh(spec, Path(out))
     return Run(run(spec, Path(out), device=device, watcher=watcher))
+
+
+def apply_decisions(
+    run: Run | str | Path,
+    decisions: "str | Path | DataFrame | None" = None,
+    out: str | Path | None = None,
+    *,
+    accepting: Accepting | None = None,
+    force: bool = False,
+) -> Applied:
+    """Write a copy of the run's data with labels as decided, ready to be trained on again.
+
+    decisions: a CSV file or a frame with the columns id, decision (accept, reject or relabel) and
+        label
+    out: where to; None: as `ulc apply` calls it, in the current folder
+    accepting: `ulc.Accepting()` accepts all issues that nobody decided, `ulc.Accepting(below)`
+        those with a lower label_score
+    force: `out` may be the file that the run learned from
+    """
+    folder = run.folder if isinstance(run, Run) else RunFolder.open(Path(run))
+    given = Path(decisions) if isinstance(decisions, str) else decisions
+    target = None if out is None else Path(out)
+    return apply(folder, given, target, accepting=accepting, force=force)
 
 
 def load_run(path: str | Path) -> Run:

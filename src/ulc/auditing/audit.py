@@ -236,3 +236,11 @@ def reason(plain: Trained, ulc: Trained) -> str:
         f"the plain model, trained again on all rows: it predicts {theirs:.1f} % of the {count} "
         f"held-out labels, ULC {ours:.1f} %"
     )
+
+
+def start_fresh(spec: AuditSpec, out: Path) -> None:
+    """Remove the folder that an audit of this spec has, if it is one."""
+    path = out / spec.folder_name
+    if (path / "audit.toml").is_file():
+        with RunFolder(path).locked():
+            shutil.rmtree(path)

@@ -81,7 +81,7 @@ def audit(
         "id": id_column,
         "true": true_label,
         "verified": verified,
-        "features": None if features is None else tuple(features.split(",")),
+        "features": parse.names(features, "--features"),
         "size": size,
         "skip_broken": skip_broken or None,
     }
@@ -133,7 +133,9 @@ def print_audit(folder: "RunFolder", data: str) -> None:
             console.print(f"Warning ({who}): {warning}.", **say)
     console.print(f"\nAll labels, most suspicious first: {folder.path / 'labels.csv'}", **say)
     console.print(f"Look through them:                 ulc report {folder.path}", **say)
-    console.print(f"Take over decisions:               ulc apply {folder.path} decisions.csv", **say)
+    console.print(
+        f"Take over decisions:               ulc apply {folder.path} decisions.csv", **say
+    )
     console.print(f"Predict new data:                  ulc predict {folder.path} NEWDATA", **say)
 
 

@@ -33,9 +33,7 @@ PriorText = Annotated[
 Label = Annotated[str | None, typer.Option(help="Column of the labels.")]
 Image = Annotated[str | None, typer.Option(help="Column of image paths.")]
 IdColumn = Annotated[str | None, typer.Option("--id", help="Column that names rows.")]
-TrueLabel = Annotated[
-    str | None, typer.Option(help="Column of true labels, for evaluation alone.")
-]
+TrueLabel = Annotated[str | None, typer.Option(help="Column of true labels, for evaluation alone.")]
 Verified = Annotated[
     str | None, typer.Option(help="Column that says which labels somebody checked.")
 ]

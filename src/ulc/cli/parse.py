@@ -77,3 +77,13 @@ def whole_numbers(text: str, option: str) -> list[int]:
         raise InputError(
             f"{option} {text}: give whole numbers with commas, such as 0,1,2"
         ) from None
+
+
+def names(text: str | None, option: str) -> list[str] | None:
+    """`A,B,C`."""
+    if text is None:
+        return None
+    found = [name.strip() for name in text.split(",")]
+    if not all(found):
+        raise InputError(f"{option} {text}: give names with commas, such as A,B,C")
+    return found

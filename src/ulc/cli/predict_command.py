@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ulc.cli.options import Device, Json, PriorText, Quiet
+from ulc.cli.options import Device, IdColumn, Image, Json, PriorText, Quiet, SkipBroken
 
 if TYPE_CHECKING:
     from ulc.config import DataSpec
@@ -32,11 +32,9 @@ def predict(
         bool, typer.Option("--probabilities", help="Also a column for each class.")
     ] = False,
     label: Annotated[str | None, typer.Option(help="Column of labels to score.")] = None,
-    image: Annotated[str | None, typer.Option(help="Column of image paths.")] = None,
-    id_column: Annotated[str | None, typer.Option("--id", help="Column that names rows.")] = None,
-    skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
-    ] = False,
+    image: Image = None,
+    id_column: IdColumn = None,
+    skip_broken: SkipBroken = False,
     cache: Annotated[
         Path | None,
         typer.Option(help="Where embedded images are kept, as by `ulc embed`. Default: nowhere."),
