@@ -10,8 +10,16 @@ SOURCE = Path(__file__).parents[1] / "src" / "ulc"
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     ["errors", "files", "importing", "config", "judgement"],
-    ["prior", "label_noise", "labels_table", "judging_new", "run_folder"]
-    + ["duplicates", "health", "judged"],
+    [
+        "prior",
+        "label_noise",
+        "labels_table",
+        "judging_new",
+        "run_folder",
+        "duplicates",
+        "health",
+        "judged",
+    ],
     ["data", "networks"],
     ["blocks"],
     ["algorithms"],

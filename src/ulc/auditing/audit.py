@@ -4,6 +4,7 @@ An audit does no harm: ULC's model is handed over only where it predicts the giv
 that nobody learned from at least as well as the plain model does. No true label is asked.
 """
 
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

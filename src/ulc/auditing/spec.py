@@ -58,10 +58,14 @@ class AuditWatcher:
         """While the data are read."""
         return nullcontext(silent)
 
-    def embedding(self, backbone: str) -> AbstractContextManager[Counted]:
+    def embedding(self, backbone: str) -> AbstractContextManager[Counted]:  # noqa: ARG002
         """While images are embedded."""
         return nullcontext(silent)
 
-    def training(self, title: str, epochs: int) -> AbstractContextManager[Watcher]:
+    def training(
+        self,
+        title: str,  # noqa: ARG002 (a watcher that listens will want it)
+        epochs: int,  # noqa: ARG002
+    ) -> AbstractContextManager[Watcher]:
         """While something is trained."""
         return nullcontext(Watcher())

@@ -120,23 +120,24 @@ def print_audit(folder: "RunFolder", data: str) -> None:
     console = Console()
     content, health = folder.read_json("audit.json"), folder.read_json("health.json")
     console.print(tables.suspects_table(folder, 10))
-    say = {"soft_wrap": True, "highlight": False}
-    share = 100 * health["issues"] / health["labels"]
-    console.print(
-        f"{health['labels']} labels of {data}: {health['issues']} look wrong ({share:.1f} %); about "
+    labels, issues = health["labels"], health["issues"]
+    lines = [
+        f"{labels} labels of {data}: {issues} look wrong ({100 * issues / labels:.1f} %), "
         f"{100 * content['noise_rate']:.1f} % are expected to be.",
-        **say,
-    )
-    console.print(f"Handed over: {content['why']}.", **say)
-    for who in ("plain", "ulc"):
-        for warning in content[who]["warnings"][:3]:
-            console.print(f"Warning ({who}): {warning}.", **say)
-    console.print(f"\nAll labels, most suspicious first: {folder.path / 'labels.csv'}", **say)
-    console.print(f"Look through them:                 ulc report {folder.path}", **say)
-    console.print(
-        f"Take over decisions:               ulc apply {folder.path} decisions.csv", **say
-    )
-    console.print(f"Predict new data:                  ulc predict {folder.path} NEWDATA", **say)
+        f"Handed over: {content['why']}.",
+        *(
+            f"Warning ({who}): {warning}."
+            for who in ("plain", "ulc")
+            for warning in content[who]["warnings"][:3]
+        ),
+        "",
+        f"All labels, most suspicious first: {folder.path / 'labels.csv'}",
+        f"Look through them:                 ulc report {folder.path}",
+        f"Take over decisions:               ulc apply {folder.path} decisions.csv",
+        f"Predict new data:                  ulc predict {folder.path} NEWDATA",
+    ]
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False)
 
 
 def printing_watcher() -> "AuditWatcher":
