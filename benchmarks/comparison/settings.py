@@ -148,10 +148,10 @@ def check_rows(rows: Rows, count: int, classes: int) -> None:
     end = rows.offset + rows.count
     if classes != len(CLASSES):
         raise InputError(f"{rows.features}: {classes} classes; give features of CIFAR-10")
-    if end > count:
+    if rows.count < 1 or rows.offset < 0 or end > count:
         raise InputError(
-            f"{rows.features}: {count} rows, not {end}; lower --rows ({rows.count}) or --offset "
-            f"({rows.offset})"
+            f"{rows.features}: has {count} rows; --offset {rows.offset} --rows {rows.count} are "
+            "not among them"
         )
     if rows.test is None:
         return
