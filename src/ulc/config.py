@@ -179,15 +179,17 @@ class RunSpec(Spec):
     @classmethod
     def read(cls, path: Path) -> Self:
         """The spec in a TOML file."""
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file; give the path of a spec in TOML") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(
-                f"{path}: not a readable TOML file ({error}); mend or remove it"
-            ) from None
-        return checked(cls, content, where=str(path))
+        return checked(cls, read_toml(path), where=str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A spec's file as it is."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; give the path of a spec in TOML") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: not a readable TOML file ({error}); mend or remove it") from None
 
 
 def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:

@@ -70,6 +70,11 @@ class Judgement:
         posterior[verified, self.given[verified]] = 1
         return replace(self, clean_probability=clean, posterior=posterior)
 
+    def under(self, posterior: Floats) -> Self:
+        """The same predictions, with what a model of the label noise says: (N, K) true classes."""
+        clean = posterior[np.arange(len(self.given)), self.given]
+        return replace(self, clean_probability=clean, posterior=posterior)
+
     def beside(self, other: Self, own: Integers, others: Integers) -> Self:
         """Both as one, in the order of the positions that each has in the whole."""
         order = np.argsort(np.concatenate([own, others]))

@@ -5,16 +5,15 @@ that nobody learned from at least as well as the plain model does. No true label
 """
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tomli_w
 
 from ulc.auditing import choices
 from ulc.auditing.spec import AuditSpec, AuditWatcher, Choice
-from ulc.config import DataSpec, RunSpec, without_none
+from ulc.config import DataSpec, RunSpec
 from ulc.data.prepare import Prepared, prepare
 from ulc.data.sources import load_source
 from ulc.data.sources.source import Source
@@ -30,7 +29,7 @@ from ulc.training.run import chosen_device, run
 
 THRESHOLD = 0.5  # a label that is likelier wrong than right is doubted
 HANDED_ON = (
-    "spec.toml", "environment.json", "data.json", "ids.json", "encoding.json", "embedding.npz",
+    "environment.json", "data.json", "ids.json", "encoding.json", "embedding.npz",
     "records.jsonl", "outputs.npz", "model.safetensors", "model.json", "summary.json",
 )  # fmt: skip
 
@@ -101,8 +100,7 @@ class Audit:
         self.say(choice)
         folder = folder_at(self.path)
         with folder.locked():
-            content = without_none(self.spec.model_dump(mode="json"))
-            folder.write("audit.toml", tomli_w.dumps(content).encode())
+            folder.write("audit.toml", self.spec.write().encode())
             data = self.spec.data
             if backbone is not None:
                 data, source = self.embedded(source, backbone)
@@ -163,13 +161,18 @@ class Audit:
         prepared = prepare(ulc.folder.spec, self.device, source=source)
         judge = judge_of(plain, ulc)
         noise = LabelNoise.fit(judge.probability, judge.given)
-        judgement = judged_by(noise, judge.folder.judgement)
+        judgement = judge.folder.judgement
+        judgement = judgement.under(noise.posterior(judgement.prediction, judgement.given))
         better = ulc if ulc.agreement >= plain.agreement else plain
         handed = better.folder if better is ulc else self.plain_on_all(plain, source)
         for name in HANDED_ON:
             if handed.has(name):
                 folder.write(name, handed.read(name))
+        spec = handed.spec.model_copy(update={"data": self.spec.data})
+        folder.write("spec.toml", spec.write().encode())
         judged(judgement, prepared).write(folder)
+        if better is not judge:
+            noise = LabelNoise.fit(better.probability, better.given)
         folder.write_json("noise.json", noise.model_dump(mode="json"))
         folder.write_json(
             "audit.json",
@@ -203,13 +206,6 @@ def judge_of(plain: Trained, ulc: Trained) -> Trained:
     error = np.sqrt(plain.agreement * (1 - plain.agreement) / len(plain.given))
     failed = plain.agreement - ulc.agreement > max(0.1, 4 * error)
     return plain if failed else ulc
-
-
-def judged_by(noise: LabelNoise, judgement: Judgement) -> Judgement:
-    """The same predictions, with the noise's word on each label instead of the mixtures'."""
-    posterior = noise.posterior(judgement.prediction, judgement.given)
-    clean = posterior[np.arange(len(posterior)), judgement.given]
-    return replace(judgement, clean_probability=clean, posterior=posterior)
 
 
 def judged(judgement: Judgement, prepared: Prepared) -> Judged:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import tomli_w
 from pydantic import Field
 
-from ulc.config import DataSpec, NetworkSpec, Spec
+from ulc.config import DataSpec, NetworkSpec, Spec, checked, read_toml, without_none
 from ulc.data.sources import silent
 from ulc.training.trainer import Watcher
 
@@ -28,6 +29,15 @@ class AuditSpec(Spec):
     held_out: float | None = Field(None, gt=0, lt=1, description="share of rows that only watch")
     options: dict[str, Any] = Field(default_factory=dict, description="of ULC")
     seed: int = Field(0, ge=0)
+
+    def write(self) -> str:
+        """The spec as TOML."""
+        return tomli_w.dumps(without_none(self.model_dump(mode="json")))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The spec in a TOML file."""
+        return checked(cls, read_toml(path), where=str(path))
 
     @property
     def folder_name(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ulc.cli.apply_command import apply
-from ulc.cli.audit_command import audit
+from ulc.cli.audit_command import audit, resume_audit
 from ulc.cli.export_command import export
 from ulc.cli.options import (
     Data,
@@ -248,9 +248,12 @@ def resume(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a run that was stopped, to the same bits."""
+    """Go on with a run or an audit that was stopped, to the same bits."""
     from ulc.run_folder import RunFolder
 
+    if (run / "audit.toml").is_file():
+        resume_audit(run, device, as_json=as_json, quiet=quiet)
+        return
     spec = RunFolder.open(run).spec
     title = algorithm_title(spec)
     if run.absolute().name != spec.folder_name:

@@ -23,9 +23,10 @@ from ulc.cli.options import (
     TrueLabel,
     Verified,
 )
+from ulc.errors import InputError
 
 if TYPE_CHECKING:
-    from ulc.auditing import AuditWatcher
+    from ulc.auditing import AuditSpec, AuditWatcher
     from ulc.run_folder import RunFolder
 
 
@@ -71,7 +72,7 @@ def audit(
     hands over the model that predicts the held-out labels better. What it decides by itself is
     printed, with the option that decides otherwise. An audit that was stopped goes on.
     """
-    from ulc.auditing import audit_spec, run_audit
+    from ulc.auditing import audit_spec
     from ulc.auditing.audit import start_fresh
     from ulc.cli import parse
 
@@ -96,12 +97,29 @@ def audit(
     )
     if fresh:
         start_fresh(spec, out)
+    run_and_print(spec, out, device, as_json=as_json, quiet=quiet)
+
+
+def resume_audit(path: Path, device: str, *, as_json: bool, quiet: bool) -> None:
+    """Go on with an audit that was stopped."""
+    from ulc.auditing import AuditSpec
+
+    spec = AuditSpec.read(path / "audit.toml")
+    if path.absolute().name != spec.folder_name:
+        raise InputError(f"{path}: renamed; call it {spec.folder_name} again to resume it")
+    run_and_print(spec, path.parent, device, as_json=as_json, quiet=quiet)
+
+
+def run_and_print(spec: "AuditSpec", out: Path, device: str, *, as_json: bool, quiet: bool) -> None:
+    """Audit, and say what was found."""
+    from ulc.auditing import run_audit
+
     watcher = None if quiet or as_json else printing_watcher()
     folder = run_audit(spec, out, device=device, watcher=watcher)
     if as_json:
         print(json.dumps(as_content(folder)))
     elif not quiet:
-        print_audit(folder, data)
+        print_audit(folder, spec.data.path or spec.data.source)
 
 
 def as_content(folder: "RunFolder") -> dict[str, Any]:

@@ -19,6 +19,7 @@ from ulc.errors import InputError
 from ulc.files import read_npz
 from ulc.judgement import Floats, Integers, Judgement
 from ulc.judging_new import judge_new
+from ulc.label_noise import LabelNoise
 from ulc.prior import Prior
 from ulc.run_folder import RunFolder
 from ulc.training.model import Model, Uncertainty
@@ -118,13 +119,18 @@ class Predictor:
         """An opinion on the labels that are known, as trained whatever the prior."""
         known = given >= 0
         aleatoric = unsure.aleatoric
-        return judge_new(
+        prediction = self.model.predict_proba(inputs[known])
+        judgement = judge_new(
             self.folder.judgement,
-            self.model.predict_proba(inputs[known]),
+            prediction,
             given[known],
             epistemic=unsure.epistemic[known],
             aleatoric=None if aleatoric is None else aleatoric[known],
         )
+        if not self.folder.has("noise.json"):
+            return judgement
+        noise = checked(LabelNoise, self.folder.read_json("noise.json"), where="noise.json")
+        return judgement.under(noise.posterior(prediction, given[known]))
 
     def inputs(
         self, rows: NewRows, cache: Path | None = None, seen: Seen | None = None
