@@ -199,3 +199,14 @@ def test_a_run_made_before_health_was_written_is_shown_without(ulc):
     assert "expected wrong" not in printed.out
     code, printed = ulc("show", folder.path, "--json")
     assert json.loads(printed.out)[0]["health"] is None
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_parquet_is_written_where_pyarrow_is_installed(monkeypatch, there):
+    monkeypatch.setattr("ulc.judged.find_spec", lambda name: object() if there else None)
+    if there:
+        pytest.importorskip("pyarrow")
+    np.savez("toy.npz", X=np.arange(24.0).reshape(12, 2), y=["cat", "dog"] * 6)
+    folder = judged_run(DataSpec(source="npz", path="toy.npz"), {})
+    assert folder.has("labels.parquet") == there
+    assert folder.has("labels.csv")

@@ -44,11 +44,11 @@ def spec(tmp_path):
 
 def test_a_run_is_a_folder_that_holds_everything(spec, tmp_path):
     done = train(spec, tmp_path / "runs")
-    names = {path.name for path in done.path.iterdir()} - {"lock"}
+    names = {path.name for path in done.path.iterdir()} - {"lock", "labels.parquet"}
     assert names == {
         "spec.toml", "environment.json", "data.json", "records.jsonl", "checkpoint.pt",
         "judgement.npz", "outputs.npz", "labels.csv", "model.safetensors", "model.json",
-        "summary.json", "done",
+        "summary.json", "health.json", "corrected.csv", "done",
     }  # fmt: skip
     assert len(done.records) == 6
     transition = np.array(done.folder.read_json("data.json")["transition"])

@@ -151,16 +151,22 @@ class RunFolder:
     @property
     def threshold(self) -> float:
         """Labels at least as likely right are trusted."""
-        if self.has("health.json"):
+        if not self.has("health.json"):
+            return float(self.spec.options.get("threshold", 0.5))
+        try:
             return float(self.read_json("health.json")["threshold"])
-        return float(self.spec.options.get("threshold", 0.5))
+        except (KeyError, TypeError, ValueError) as error:
+            raise self.damaged("health.json", error) from None
 
     @property
     def verified(self) -> NDArray[np.bool_]:
         """(N,) the labels that somebody had checked when the run began."""
         mask = np.zeros(self.read_json("data.json")["examples"], bool)
         if self.has("verified.json"):
-            mask[self.read_json("verified.json")] = True
+            try:
+                mask[np.asarray(self.read_json("verified.json"), np.int64)] = True
+            except (IndexError, TypeError, ValueError) as error:
+                raise self.damaged("verified.json", error) from None
         return mask
 
     @property
