@@ -337,9 +337,11 @@ def noted(table: "pd.DataFrame", spec: DataSpec, takes: Takes, where: str) -> No
     others = [name for name in columns if name not in learned]
     label, name = spec.label or first(LABEL, others), spec.id or first(ID, others)
     ids = None if name is None else filled(table[name], f"{where}: column '{name}'", "id")
-    labels: Labels | None = (
-        None if label is None else [each or None for each in as_text(table[label])]
-    )
+    labels: Labels | None = None
+    if label is not None:
+        labels = [
+            each if isinstance(each, str) and each else None for each in as_text(table[label])
+        ]
     if labels is not None and all(each is None for each in labels):
         labels = None
     return Noted(None if ids is None else tuple(ids), labels)
