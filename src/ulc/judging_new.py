@@ -20,8 +20,11 @@ def judge_new(
     """The opinion on (M,) new labels of which the model predicts (M, K) `prediction`, as trained.
 
     A label is believed as far as the training labels of its class with the nearest losses were:
-    the mean of the five nearest, or of all where a class has fewer. A class that no training label
-    has is believed as far as it is predicted. It needs nothing of the algorithm but its judgement.
+    the mean of the five nearest, or of all where a class has fewer. Where the loss is beyond all of
+    them, as a network that learns by heart leaves it, belief falls on with the probability that is
+    predicted. A class that no training label has is believed as far as it is predicted.
+
+    It needs nothing of the algorithm but its judgement.
     """
     check_labels(judgement, prediction, given)
     nothing = np.full(len(given), np.nan, np.float32)
@@ -50,7 +53,8 @@ def believed(known: Floats, clean: Floats, asked: Floats) -> Floats:
     values, place, count = np.unique(known, return_inverse=True, return_counts=True)
     shared = (np.bincount(place, weights=clean) / count)[place]
     nearest = KNeighborsRegressor(min(NEAREST, len(known)), algorithm="kd_tree")
-    return nearest.fit(values[place][:, None], shared).predict(asked[:, None])
+    clean = nearest.fit(values[place][:, None], shared).predict(asked[:, None])
+    return clean * np.exp(np.minimum(values[-1] - asked, 0))
 
 
 def check_labels(judgement: Judgement, prediction: Floats, given: Integers) -> None:
