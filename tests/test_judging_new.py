@@ -55,6 +55,17 @@ def test_it_is_the_mean_of_the_few_nearest():
     assert judged(training, [0.2], [0]) == pytest.approx(clean[-NEAREST:].mean())
 
 
+@drawn(st.integers(0, 2**32 - 1), st.integers(1, 30))
+def test_the_nearest_are_those_that_a_search_through_all_finds(seed, rows):
+    rng = np.random.default_rng(seed)
+    chosen, clean = rng.uniform(0.05, 1, rows), rng.random(rows)
+    asked = rng.uniform(chosen.min(), 1, 9)  # within the losses of training
+    distance = np.abs(np.log(asked)[:, None] - np.log(chosen))
+    wanted = clean[distance.argsort(1)[:, :NEAREST]].mean(1)
+    found = judged(trained(chosen, np.zeros(rows, int), clean), asked, np.zeros(9, int))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
 def test_a_class_with_one_training_row_is_believed_as_that(training):
     np.testing.assert_allclose(judged(training, [0.2, 0.5, 0.99], [2, 2, 2]), 0.7, rtol=1e-6)
 

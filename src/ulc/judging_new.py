@@ -48,13 +48,14 @@ def believed(known: Floats, clean: Floats, asked: Floats) -> Floats:
 
     Labels of the same loss count with their mean, so that their order does not matter.
     """
-    from sklearn.neighbors import KNeighborsRegressor  # heavy: only where labels are judged
-
     values, place, count = np.unique(known, return_inverse=True, return_counts=True)
-    shared = (np.bincount(place, weights=clean) / count)[place]
-    nearest = KNeighborsRegressor(min(NEAREST, len(known)), algorithm="kd_tree")
-    clean = nearest.fit(values[place][:, None], shared).predict(asked[:, None])
-    return clean * np.exp(np.minimum(values[-1] - asked, 0))
+    shared = np.repeat(np.bincount(place, weights=clean) / count, count)
+    ranked, few = np.repeat(values, count), min(NEAREST, len(known))
+    means = np.lib.stride_tricks.sliding_window_view(shared, few).mean(1)
+    # The nearest few are neighbours in rank. They move up by one where the next above is nearer
+    # than the lowest of them, which is past the middle between the two.
+    first = np.searchsorted((ranked[:-few] + ranked[few:]) / 2, asked)
+    return means[first] * np.exp(np.minimum(ranked[-1] - asked, 0))
 
 
 def check_labels(judgement: Judgement, prediction: Floats, given: Integers) -> None:
