@@ -11,6 +11,7 @@ from PIL import Image
 
 from ulc import load_run
 from ulc.config import DataSpec, RunSpec
+from ulc.errors import InputError
 from ulc.training.run import run as train_run
 
 NAMES = ("cat", "dog", "чай")
@@ -226,6 +227,17 @@ def test_frames_in_python_give_the_table_of_the_command(table_run, predicted):
     found = load_run(table_run).predict(new.set_axis(range(7, 16)))
     assert list(found.columns) == list(wanted.columns)
     np.testing.assert_allclose(found["label_score"], wanted["label_score"], rtol=1e-4)
+
+
+def test_in_python_a_mistake_is_one_sentence_too(table_run, vector_run):
+    with pytest.raises(InputError, match="labels belong to an array"):
+        load_run(table_run).predict(rows(3), labels=["cat"] * 3)
+    with pytest.raises(InputError, match="an array has no 'label'"):
+        load_run(vector_run).predict(np.ones((3, 2)), label="kind")
+    with pytest.raises(InputError, match="data: 2 labels for 3 rows"):
+        load_run(vector_run).predict(np.ones((3, 2)), labels=[1, 2])
+    with pytest.raises(InputError, match=r"prior .* does not fit; give 3 non-negative"):
+        load_run(vector_run).predict(np.ones((3, 2)), prior=(1, 2))
 
 
 def test_the_prior_changes_predictions_but_not_the_opinion_on_labels(table_run, predicted):
