@@ -35,6 +35,8 @@ def test_help_imports_nothing_heavy():
     assert done.returncode == 0, done.stderr
     for name in ("train", "resume", "show", "algorithms", "datasets", "noise", "sweep", "embed"):
         assert name in done.stdout
+    for name in ("predict", "export"):
+        assert name in done.stdout
 
 
 def test_train_shows_a_table_and_where_everything_is(ulc, toy, tmp_path):

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from ulc.applying.apply import Accepting, Applied, apply
 from ulc.config import DataSpec, RunSpec, checked
-from ulc.data.new_rows import NewRows, NewTable, Takes, from_array, from_frame, load_new
+from ulc.data.new_rows import NewRows, NewTable, from_array, from_frame, load_new
 from ulc.data.sources.naming import data_spec
+from ulc.data.takes import Takes
+from ulc.errors import InputError
 from ulc.judgement import Judgement
 from ulc.prediction.predictor import Predictor
 from ulc.prediction.table import prediction_frame
@@ -130,10 +132,15 @@ def read_new(
     data: Any, labels: Sequence[Any] | None, takes: Takes, options: dict[str, Any]
 ) -> NewRows:
     """A path, a data frame or an array as rows."""
+    in_itself = isinstance(data, str | Path) or hasattr(data, "iloc")
+    if in_itself and labels is not None:
+        raise InputError("labels belong to an array; of a path or a frame name the column: label=")
+    if not in_itself and options:
+        raise InputError(f"an array has no '{min(options)}'; give labels= or drop it")
     if isinstance(data, str | Path):
         return load_new(data_spec(str(data), options), takes)
     if hasattr(data, "iloc"):
         spec = checked(DataSpec, {"source": "table"} | options, where="options")
-        table = data.reset_index(drop=True)
+        table = data.reset_index(drop=True).set_axis(data.columns.map(str), axis=1)
         return from_frame(NewTable("data", table, Path()), spec, takes)
     return from_array(data, takes, labels)

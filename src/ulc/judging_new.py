@@ -20,8 +20,11 @@ def judge_new(
     """The opinion on (M,) new labels of which the model predicts (M, K) `prediction`, as trained.
 
     A label is believed as far as the training labels of its class with the nearest losses were:
-    the mean of the five nearest, or of all where a class has fewer. A class that no training label
-    has is believed as far as it is predicted. It needs nothing of the algorithm but its judgement.
+    the mean of the five nearest, or of all where a class has fewer. Where the loss is beyond all of
+    them, as a network that learns by heart leaves it, belief falls on with the probability that is
+    predicted. A class that no training label has is believed as far as it is predicted.
+
+    It needs nothing of the algorithm but its judgement.
     """
     check_labels(judgement, prediction, given)
     nothing = np.full(len(given), np.nan, np.float32)
@@ -45,12 +48,14 @@ def believed(known: Floats, clean: Floats, asked: Floats) -> Floats:
 
     Labels of the same loss count with their mean, so that their order does not matter.
     """
-    from sklearn.neighbors import KNeighborsRegressor  # heavy: only where labels are judged
-
     values, place, count = np.unique(known, return_inverse=True, return_counts=True)
-    shared = (np.bincount(place, weights=clean) / count)[place]
-    nearest = KNeighborsRegressor(min(NEAREST, len(known)), algorithm="kd_tree")
-    return nearest.fit(values[place][:, None], shared).predict(asked[:, None])
+    shared = np.repeat(np.bincount(place, weights=clean) / count, count)
+    ranked, few = np.repeat(values, count), min(NEAREST, len(known))
+    means = np.lib.stride_tricks.sliding_window_view(shared, few).mean(1)
+    # The nearest few are neighbours in rank. They move up by one where the next above is nearer
+    # than the lowest of them, which is past the middle between the two.
+    first = np.searchsorted((ranked[:-few] + ranked[few:]) / 2, asked)
+    return means[first] * np.exp(np.minimum(ranked[-1] - asked, 0))
 
 
 def check_labels(judgement: Judgement, prediction: Floats, given: Integers) -> None:

@@ -11,6 +11,7 @@ from PIL import Image
 
 from ulc import load_run
 from ulc.config import DataSpec, RunSpec
+from ulc.errors import InputError
 from ulc.training.run import run as train_run
 
 NAMES = ("cat", "dog", "чай")
@@ -200,11 +201,12 @@ def test_pictures_that_a_table_lists_or_an_array_holds_are_the_same(picture_run,
     np.testing.assert_allclose(in_python["label_score"], folder["label_score"], rtol=1e-4)
 
 
-def test_a_hugging_face_folder_is_predicted(table_run, picture_run, predicted):
+def test_a_hugging_face_folder_is_predicted(table_run, picture_run, predicted, capsys):
     datasets = pytest.importorskip("datasets")
     new = rows(9, seed=3)
     datasets.DatasetDict({"later": datasets.Dataset.from_pandas(new)}).save_to_disk("hf")
     new.to_csv("new.csv", index=False)
+    capsys.readouterr()  # datasets shows bars as it saves
     wanted = predicted(table_run, "new.csv")
     pd.testing.assert_frame_equal(predicted(table_run, "hf"), wanted)
     pictures("new", count=1)
@@ -212,6 +214,7 @@ def test_a_hugging_face_folder_is_predicted(table_run, picture_run, predicted):
     images = datasets.Dataset.from_dict({"image": paths, "label": [2, -1, 0]})
     kinds = datasets.ClassLabel(names=["чай", "dog", "cat"])
     images.cast_column("image", datasets.Image()).cast_column("label", kinds).save_to_disk("hf2")
+    capsys.readouterr()
     found = predicted(picture_run, "hf2")
     assert [found["given_label"][0], found["given_label"][2]] == ["cat", "чай"]
     assert found["label_score"].isna().tolist() == [False, True, False]
@@ -224,10 +227,17 @@ def test_frames_in_python_give_the_table_of_the_command(table_run, predicted):
     found = load_run(table_run).predict(new.set_axis(range(7, 16)))
     assert list(found.columns) == list(wanted.columns)
     np.testing.assert_allclose(found["label_score"], wanted["label_score"], rtol=1e-4)
-    path = (
-        load_run(table_run).predict(Path("new.csv"), label="class", prior="balanced") if 0 else None
-    )
-    assert path is None
+
+
+def test_in_python_a_mistake_is_one_sentence_too(table_run, vector_run):
+    with pytest.raises(InputError, match="labels belong to an array"):
+        load_run(table_run).predict(rows(3), labels=["cat"] * 3)
+    with pytest.raises(InputError, match="an array has no 'label'"):
+        load_run(vector_run).predict(np.ones((3, 2)), label="kind")
+    with pytest.raises(InputError, match="data: 2 labels for 3 rows"):
+        load_run(vector_run).predict(np.ones((3, 2)), labels=[1, 2])
+    with pytest.raises(InputError, match=r"prior .* does not fit; give 3 non-negative"):
+        load_run(vector_run).predict(np.ones((3, 2)), prior=(1, 2))
 
 
 def test_the_prior_changes_predictions_but_not_the_opinion_on_labels(table_run, predicted):
@@ -322,12 +332,17 @@ def test_a_mistake_ends_in_one_sentence(ulc, request, run, data, options, messag
     assert sorted(Path().rglob("*")) == before
 
 
-def test_what_is_no_run_or_no_finished_one_is_said(ulc, home):
-    code, printed = ulc("predict", "nowhere", "x.npz")
-    assert code == 2
-    assert "no such file or folder" in printed.err
+def test_what_is_no_run_or_no_finished_one_is_said(ulc):
     np.savez("x.npz", X=np.ones((2, 2)))
     assert "not a run folder" in ulc("predict", "nowhere", "x.npz")[1].err
     Path("half").mkdir()
     Path("half/spec.toml").write_text(RunSpec().write())
     assert "the run is unfinished" in ulc("predict", "half", "x.npz")[1].err
+
+
+def test_two_splits_without_one_for_training_are_a_question(table_run, ulc):
+    datasets = pytest.importorskip("datasets")
+    split = datasets.Dataset.from_pandas(rows(3))
+    datasets.DatasetDict({"may": split, "june": split}).save_to_disk("hf")
+    assert "hf: which split of may, june? give its folder" in ulc("predict", table_run, "hf")[1].err
+    assert ulc("predict", table_run, "hf/june", "-q")[0] == 0

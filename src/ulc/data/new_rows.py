@@ -10,46 +10,16 @@ from numpy.typing import NDArray
 
 from ulc.config import DataSpec
 from ulc.data.arrays import as_given, as_images
+from ulc.data.new_labels import Labels, noted, npz_labels, with_columns
 from ulc.data.sources import Progress, checked_reader, load_source, npz, silent
-from ulc.data.sources.annotations import WHOLE
 from ulc.data.sources.source import check_inputs
+from ulc.data.takes import Takes, brought
 from ulc.errors import InputError
-from ulc.judgement import Integers
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ulc.data.sources.pictures import Picture
-    from ulc.data.table_encoding import TableEncoding
-
-Labels = list[str | None]
-GREY = np.array([19595, 38470, 7471])  # Pillow's weights of red, green and blue, in 65536ths
-
-
-@dataclass(frozen=True)
-class Takes:
-    """What a run's model takes.
-
-    image: (channels, height, width) that pictures are brought to, channels 0: grey or colour, as
-        they come; None where it takes no pictures
-    vector: how many numbers a row of X has; None where it takes no vectors of an npz file
-    encoding: how columns become vectors; None where it takes no table
-    trained: the data it was trained on; its columns' names serve where no option names others
-    """
-
-    class_names: tuple[str, ...]
-    trained: DataSpec
-    image: tuple[int, int, int] | None = None
-    vector: int | None = None
-    encoding: "TableEncoding | None" = None
-
-    def __str__(self) -> str:
-        """For the sentence that refuses other data."""
-        if self.encoding is not None:
-            return "a table; give one with the same columns"
-        if self.image is not None:
-            return "images; give a folder of them, or a table with a column of their paths"
-        return f"vectors of {self.vector} numbers; give them as X of an npz file"
 
 
 @dataclass(frozen=True)
@@ -237,28 +207,6 @@ def from_inputs(
     return rows
 
 
-def npz_labels(
-    arrays: dict[str, NDArray[Any]], class_names: Sequence[str], where: str
-) -> Labels | None:
-    """The names of y, if there is one; -1 means no label.
-
-    Whole numbers are places in the file's class_names, or where it has none names of classes that
-    are called by numbers, else places among the run's classes.
-    """
-    if "y" not in arrays:
-        return None
-    if arrays["y"].dtype.kind in npz.TEXT:
-        return list(npz.as_text(arrays["y"], f"{where}: y"))
-    numbers = npz.whole_numbers(arrays["y"], f"{where}: y").tolist()
-    names: Sequence[str] = ()
-    if "class_names" in arrays:
-        names = npz.as_text(arrays["class_names"], f"{where}: class_names")
-    elif not all(map(WHOLE.fullmatch, class_names)):
-        names = class_names
-    called = [names[i] if 0 <= i < len(names) else str(i) for i in numbers]
-    return [None if i == -1 else name for i, name in zip(numbers, called, strict=True)]
-
-
 @dataclass(frozen=True)
 class NewPictures:
     """Images still to be read, with what is known of them."""
@@ -285,87 +233,3 @@ def from_pictures(new: NewPictures, spec: DataSpec, takes: Takes, on_progress: P
         labels=None if new.labels is None else [new.labels[row] for row in kept],
         skipped=tuple(new.pictures[row].name for row in broken),
     )
-
-
-def brought(images: NDArray[np.uint8], takes: Takes, where: str) -> NDArray[np.uint8]:
-    """(N, C, H, W) images in the size and the channels that the model takes."""
-    if takes.image is None:
-        raise InputError(f"{where}: images, but the run learned from {takes}")
-    channels, *size = takes.image
-    found = images.shape[1]
-    if found != channels and not {found, channels} <= {0, 1, 3}:
-        raise InputError(
-            f"{where}: images have {found} channels; give {channels or '1 (grey) or 3 (colour)'}"
-        )
-    if channels == 3 and found == 1:
-        images = np.repeat(images, 3, axis=1)
-    elif channels == 1 and found == 3:
-        grey = np.einsum("nchw,c->nhw", images.astype(np.int64), GREY) + 0x8000
-        images = (grey >> 16).astype(np.uint8)[:, None]
-    return images if list(images.shape[2:]) == size else resized(images, (size[1], size[0]))
-
-
-def resized(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """As files of images are: the shorter side brought to size, the middle cut out."""
-    from PIL import Image, ImageOps
-
-    def fitted(channel: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        one = ImageOps.fit(Image.fromarray(channel), size, Image.Resampling.BICUBIC)
-        return np.asarray(one)
-
-    return np.stack([np.stack([fitted(channel) for channel in image]) for image in images])
-
-
-@dataclass(frozen=True)
-class Noted:
-    """What a table says of its rows beside their inputs."""
-
-    ids: tuple[str, ...] | None
-    labels: Labels | None
-
-
-def noted(table: "pd.DataFrame", spec: DataSpec, takes: Takes, where: str) -> Noted:
-    """Ids and labels: by the options, by the run's own columns, else by usual names."""
-    from ulc.data.columns import as_text
-    from ulc.data.sources.frame import ID, LABEL, check_columns, filled, first
-
-    columns = list(table.columns)
-    check_columns(columns, spec, where)
-    spec = with_columns(spec, takes.trained, columns)
-    encoding = takes.encoding
-    learned = {each.name for each in encoding.columns} | set(encoding.left_out) if encoding else {}
-    others = [name for name in columns if name not in learned]
-    label, name = spec.label or first(LABEL, others), spec.id or first(ID, others)
-    ids = None if name is None else filled(table[name], f"{where}: column '{name}'", "id")
-    labels: Labels | None = (
-        None if label is None else [each or None for each in as_text(table[label])]
-    )
-    if labels is not None and all(each is None for each in labels):
-        labels = None
-    return Noted(None if ids is None else tuple(ids), labels)
-
-
-def with_columns(spec: DataSpec, trained: DataSpec, columns: Sequence[str]) -> DataSpec:
-    """The options, with the names of the training's columns where these are here too."""
-    named = {
-        option: getattr(trained, option)
-        for option in ("label", "image", "id")
-        if getattr(spec, option) is None and getattr(trained, option) in columns
-    }
-    return spec.model_copy(update=named)
-
-
-def class_numbers(labels: Labels, class_names: Sequence[str]) -> Integers:
-    """(N,) the labels' places among the classes; -1: none, or no class of the run.
-
-    3.0 is 3 where no class is called 3.0.
-    """
-    places: dict[str | None, int] = {name: place for place, name in enumerate(class_names)}
-
-    def place(label: str | None) -> int:
-        if label in places or label is None:
-            return places.get(label, -1)
-        whole = WHOLE.fullmatch(label)
-        return places.get(whole[1], -1) if whole else -1
-
-    return np.array([place(label) for label in labels], np.int64)

@@ -11,8 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from ulc.config import DataSpec, checked
-from ulc.data.new_rows import NewRows, Takes, class_numbers, load_new
+from ulc.data.new_labels import class_numbers
+from ulc.data.new_rows import NewRows, load_new
 from ulc.data.sources import Progress
+from ulc.data.takes import Takes
 from ulc.embedding.embed import Embedder, Seen, embed_new
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError

@@ -1,0 +1,70 @@
+"""What a finished run's model takes, and images brought to it."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.config import DataSpec
+from ulc.errors import InputError
+
+if TYPE_CHECKING:
+    from ulc.data.table_encoding import TableEncoding
+
+GREY = np.array([19595, 38470, 7471])  # Pillow's weights of red, green and blue, in 65536ths
+
+
+@dataclass(frozen=True)
+class Takes:
+    """What a run's model takes.
+
+    image: (channels, height, width) that pictures are brought to, channels 0: grey or colour, as
+        they come; None where it takes no pictures
+    vector: how many numbers a row of X has; None where it takes no vectors of an npz file
+    encoding: how columns become vectors; None where it takes no table
+    trained: the data it was trained on; its columns' names serve where no option names others
+    """
+
+    class_names: tuple[str, ...]
+    trained: DataSpec
+    image: tuple[int, int, int] | None = None
+    vector: int | None = None
+    encoding: "TableEncoding | None" = None
+
+    def __str__(self) -> str:
+        """For the sentence that refuses other data."""
+        if self.encoding is not None:
+            return "a table; give one with the same columns"
+        if self.image is not None:
+            return "images; give a folder of them, or a table with a column of their paths"
+        return f"vectors of {self.vector} numbers; give them as X of an npz file"
+
+
+def brought(images: NDArray[np.uint8], takes: Takes, where: str) -> NDArray[np.uint8]:
+    """(N, C, H, W) images in the size and the channels that the model takes."""
+    if takes.image is None:
+        raise InputError(f"{where}: images, but the run learned from {takes}")
+    channels, *size = takes.image
+    found = images.shape[1]
+    if found != channels and not {found, channels} <= {0, 1, 3}:
+        raise InputError(
+            f"{where}: images have {found} channels; give {channels or '1 (grey) or 3 (colour)'}"
+        )
+    if channels == 3 and found == 1:
+        images = np.repeat(images, 3, axis=1)
+    elif channels == 1 and found == 3:
+        grey = np.einsum("nchw,c->nhw", images.astype(np.int64), GREY) + 0x8000
+        images = (grey >> 16).astype(np.uint8)[:, None]
+    return images if list(images.shape[2:]) == size else resized(images, (size[1], size[0]))
+
+
+def resized(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
+    """As files of images are: the shorter side brought to size, the middle cut out."""
+    from PIL import Image, ImageOps
+
+    def fitted(channel: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        one = ImageOps.fit(Image.fromarray(channel), size, Image.Resampling.BICUBIC)
+        return np.asarray(one)
+
+    return np.stack([np.stack([fitted(channel) for channel in image]) for image in images])
