@@ -66,8 +66,8 @@ def new_optimiser(network: Classifier, descent: Descent) -> torch.optim.Optimize
     """The optimiser that a spec describes."""
     groups = network.parameter_groups(descent.weight_decay)
     if isinstance(descent, SGD):
-        return torch.optim.SGD(groups, lr=descent.lr, momentum=descent.momentum)
-    return torch.optim.Adam(groups, lr=descent.lr, betas=(descent.beta1, 0.999))
+        return torch.optim.SGD(groups, lr=descent.lr, momentum=descent.momentum, fused=True)
+    return torch.optim.Adam(groups, lr=descent.lr, betas=(descent.beta1, 0.999), fused=True)
 
 
 def make_pair(new: Callable[[], Learner]) -> Sequence[Learner]:

@@ -42,8 +42,15 @@ def guess(learners: Sequence[Learner], views: Sequence[Tensor]) -> Tensor:
     predictions = []
     for learner in learners:
         with dropout_off(learner):
-            predictions += [learner(view).logits.softmax(1) for view in views]
-    return torch.stack(predictions).mean(0)
+            predictions.append(logits_of(learner, views).softmax(2))
+    return torch.cat(predictions).mean(0)
+
+
+def logits_of(learner: Learner, views: Sequence[Tensor]) -> Tensor:
+    """(V, B, K) logits of each view: in training each is a batch of its own for batch norm."""
+    if learner.training:
+        return torch.stack([learner(view).logits for view in views])
+    return learner(torch.cat(list(views))).logits.unflatten(0, (len(views), -1))
 
 
 def sharpen(probability: Tensor, temperature: float) -> Tensor:

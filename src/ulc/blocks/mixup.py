@@ -1,12 +1,20 @@
 """Mixup: convex combinations of examples and of their targets."""
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
 
 def draw_share(alpha: float) -> float:
     """λ ~ Beta(α, α), one number a step; 1 without α, and nothing is drawn."""
-    return float(torch.distributions.Beta(alpha, alpha).sample()) if alpha > 0 else 1.0
+    return float(beta(alpha).sample()) if alpha > 0 else 1.0
+
+
+@cache
+def beta(alpha: float) -> torch.distributions.Beta:
+    """Beta(α, α); to make one takes longer than to draw from it."""
+    return torch.distributions.Beta(alpha, alpha)
 
 
 def draw_lambda(alpha: float) -> float:
@@ -26,4 +34,4 @@ def blend(values: Tensor, partner: Tensor, lam: float | Tensor) -> Tensor:
     """λ·values + (1 − λ)·values of the partner, row by row; λ one number or (B,)."""
     if isinstance(lam, Tensor):
         lam = lam.view(-1, *[1] * (values.ndim - 1))
-    return lam * values + (1 - lam) * values[partner]
+    return values[partner].lerp(values, lam)

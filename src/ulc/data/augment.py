@@ -45,7 +45,7 @@ def random_flip(images: Tensor) -> Tensor:
 
 def jitter(vectors: Tensor, *, strength: float) -> Tensor:
     """Add Gaussian noise of standard deviation `strength` (features have one overall)."""
-    return vectors + strength * torch.randn_like(vectors)
+    return torch.add(vectors, torch.randn_like(vectors), alpha=strength)
 
 
 def drop_features(vectors: Tensor, *, share: float) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from ulc.config import Spec
 from ulc.errors import InputError
+from ulc.networks.dropout import Dropout
 
 
 class HeadSpec(Spec):
@@ -49,7 +50,7 @@ class Classifier(nn.Module):
                 f"{type(backbone).__name__} has no `last_stage`, so dropout cannot sit before it; "
                 "use dropout_place = 'feature'"
             )
-        self.dropout = nn.Dropout(spec.dropout) if spec.dropout > 0 else None
+        self.dropout = Dropout(spec.dropout) if spec.dropout > 0 else None
         self.head = nn.Linear(features, classes)
         self.noise_head: nn.Linear | None = None
         self.class_log_variance: nn.Parameter | None = None
