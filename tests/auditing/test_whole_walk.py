@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -47,7 +48,7 @@ def test_from_photographs_to_fewer_wrong_labels(ulc, tmp_path, embed):
     assert len(wrong & set(issues.index)) >= 0.7 * len(wrong)
 
     # A person looks at each issue and knows better, be it so or so.
-    with open("decisions.csv", "w", newline="", encoding="utf-8") as file:
+    with Path("decisions.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["id", "decision", "label"])
         for path, row in issues.iterrows():

@@ -1,25 +1,28 @@
 """Point at data: train plainly and with ULC, judge every label, hand over the better model.
 
-An audit does no harm: ULC's model is handed over only where it predicts the given labels of rows
-that nobody learned from at least as well as the plain model does. No true label is asked.
+An audit does no harm: ULC's model is handed over only where it predicts more of the given labels
+of rows that nobody learned from than the plain model does. No true label is asked.
 """
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ulc.auditing import choices
+from ulc.auditing.cross_fit import FOLDS, out_of_fold
 from ulc.auditing.spec import AuditSpec, AuditWatcher, Choice
 from ulc.config import DataSpec, RunSpec
-from ulc.data.prepare import Prepared, prepare
+from ulc.data.prepare import prepare
 from ulc.data.sources import load_source
 from ulc.data.sources.source import Source
 from ulc.embedding.backbones import load_backbone
 from ulc.embedding.embed import Embedder, check_images, embed
 from ulc.errors import InputError
+from ulc.files import read_npz
 from ulc.judged import Judged
 from ulc.judgement import Floats, Integers, Judgement
 from ulc.label_noise import LabelNoise
@@ -28,6 +31,8 @@ from ulc.training.model import Model
 from ulc.training.run import chosen_device, run
 
 THRESHOLD = 0.5  # a label that is likelier wrong than right is doubted
+BY_HEART = 0.25  # so much more of the learned labels predicted than of those held out
+MOST_FITTED = 50_000
 HANDED_ON = (
     "environment.json", "data.json", "ids.json", "encoding.json", "embedding.npz",
     "records.jsonl", "outputs.npz", "model.safetensors", "model.json", "summary.json",
@@ -43,9 +48,14 @@ class Trained:
     given: Integers
 
     @property
+    def hits(self) -> NDArray[np.bool_]:
+        """(V,) the held-out rows whose given label is predicted."""
+        return self.probability.argmax(1) == self.given
+
+    @property
     def agreement(self) -> float:
         """Share of the held-out rows whose given label is predicted."""
-        return float((self.probability.argmax(1) == self.given).mean())
+        return float(self.hits.mean())
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -91,6 +101,7 @@ class Audit:
         self.watcher = watcher
         self.path = path
         self.made: list[Choice] = []
+        self.by_heart = False
 
     def run(self) -> RunFolder:
         """All of it: read, choose, train plainly, train ULC, judge, hand over."""
@@ -106,12 +117,14 @@ class Audit:
                 data, source = self.embedded(source, backbone)
             plain_spec, ulc_spec = self.specs(data, source)
             plain = self.train("plain training", plain_spec, source)
-            noise = LabelNoise.fit(plain.probability, plain.given)
-            rate = noise.rate(plain.probability, plain.given)
+            elsewhere = self.out_of_fold(folder, plain, source)
+            noise = LabelNoise.fit(elsewhere, source.labels)
+            rate = noise.rate(elsewhere, source.labels)
             ulc_spec, choice = choices.by_noise(ulc_spec, self.spec, rate)
             self.say(choice)
             ulc = self.train("ULC", ulc_spec, source)
-            self.hand_over(folder, source, plain, ulc)
+            judged = self.judged(elsewhere, ulc, source)
+            self.hand_over(folder, judged, plain, ulc, source)
         return folder
 
     def say(self, choice: Choice) -> None:
@@ -156,23 +169,55 @@ class Audit:
             runs = self.path / "runs"
             return run(spec, runs, device=str(self.device), watcher=watcher, source=source)
 
-    def hand_over(self, folder: RunFolder, source: Source, plain: Trained, ulc: Trained) -> None:
-        """Judge the labels, choose the model, and write it all."""
+    def out_of_fold(self, folder: RunFolder, plain: Trained, source: Source) -> Floats:
+        """Plain predictions for every row, by models that did not learn from it."""
+        if folder.has("out_of_fold.npz"):
+            stored: Floats = read_npz(folder.path / "out_of_fold.npz")["probability"]
+            return stored
+        spec = self.on_all(plain)
+        with self.watcher.training("out of fold", FOLDS * spec.epochs) as watcher:
+            prepared = prepare(spec, self.device, source=source)
+            probability = out_of_fold(spec, prepared, self.device, watcher)
+        folder.write_arrays("out_of_fold.npz", {"probability": probability})
+        return probability
+
+    def judged(self, elsewhere: Floats, ulc: Trained, source: Source) -> "Judged":
+        """Every label, by plain predictions out of fold and ULC's together.
+
+        ULC learns from the rows that it judges, and has only that fault; the other way round the
+        plain models, which learn from wrong labels as if they were right. Where ULC has learned
+        the labels by heart, its word does not count.
+        """
         prepared = prepare(ulc.folder.spec, self.device, source=source)
-        judge = judge_of(plain, ulc)
-        noise = LabelNoise.fit(judge.probability, judge.given)
-        judgement = judge.folder.judgement
-        judgement = judgement.under(noise.posterior(judgement.prediction, judgement.given))
-        better = ulc if ulc.agreement >= plain.agreement else plain
-        handed = better.folder if better is ulc else self.plain_on_all(plain, source)
+        judgement = ulc.folder.judgement
+        self.by_heart = learned_by_heart(judgement, prepared.learned, ulc)
+        together = elsewhere if self.by_heart else mean_of(elsewhere, judgement.prediction)
+        judgement = replace(judgement, prediction=together)
+        noise = LabelNoise.fit(*some(together, judgement.given))
+        return Judged(
+            judgement.under(noise.posterior(together, judgement.given)),
+            prepared.class_names,
+            THRESHOLD,
+            prepared.ids,
+            prepared.verified,
+            prepared.stored.cpu().numpy(),
+        )
+
+    def hand_over(
+        self, folder: RunFolder, judged: Judged, plain: Trained, ulc: Trained, source: Source
+    ) -> None:
+        """Choose the model, and write it all."""
+        better = ulc if is_better(ulc, plain) else plain
+        handed = ulc.folder
+        if better is plain:
+            handed = self.trained("plain training on all rows", self.on_all(plain), source)
         for name in HANDED_ON:
             if handed.has(name):
                 folder.write(name, handed.read(name))
         spec = handed.spec.model_copy(update={"data": self.spec.data})
         folder.write("spec.toml", spec.write().encode())
-        judged(judgement, prepared).write(folder)
-        if better is not judge:
-            noise = LabelNoise.fit(better.probability, better.given)
+        judged.write(folder)
+        noise = LabelNoise.fit(better.probability, better.given)
         folder.write_json("noise.json", noise.model_dump(mode="json"))
         folder.write_json(
             "audit.json",
@@ -180,59 +225,75 @@ class Audit:
                 "format": 1,
                 "data": self.spec.data.model_dump(mode="json"),
                 "choices": [vars(choice) for choice in self.made],
-                "noise_rate": float(1 - judgement.clean_probability.mean()),
+                "noise_rate": float(1 - judged.believed.clean_probability.mean()),
                 "held_out": len(ulc.given),
                 "plain": plain.summary,
                 "ulc": ulc.summary,
-                "judged_by": "ulc" if judge is ulc else "ce",
+                "judged_by": "plain training" if self.by_heart else "plain training and ULC",
                 "handed_over": "ulc" if better is ulc else "ce",
                 "why": reason(plain, ulc),
             },
         )
         folder.finish()
 
-    def plain_on_all(self, plain: Trained, source: Source) -> RunFolder:
-        """The plain run again, with the rows that were held out, for as many epochs as were best.
+    def on_all(self, plain: Trained) -> RunSpec:
+        """The plain run with the rows that were held out, for as many epochs as were best.
 
         Training plainly is cheap, so nobody who is handed a plain model pays for the comparison.
         """
         epochs = plain.summary["kept_epoch"] + 1
-        spec = plain.folder.spec.model_copy(update={"held_out": 0.0, "epochs": epochs})
-        return self.trained("plain training on all rows", spec, source)
+        return plain.folder.spec.model_copy(update={"held_out": 0.0, "epochs": epochs})
 
 
-def judge_of(plain: Trained, ulc: Trained) -> Trained:
-    """Whose opinion on the labels counts: ULC's, unless its training failed."""
-    error = np.sqrt(plain.agreement * (1 - plain.agreement) / len(plain.given))
-    failed = plain.agreement - ulc.agreement > max(0.1, 4 * error)
-    return plain if failed else ulc
+def learned_by_heart(judgement: Judgement, learned: Integers, ulc: Trained) -> bool:
+    """Whether labels that were learned from are predicted far better than those held out."""
+    seen = judgement.prediction[learned].argmax(1) == judgement.given[learned]
+    return bool(seen.mean() - ulc.agreement > BY_HEART)
 
 
-def judged(judgement: Judgement, prepared: Prepared) -> Judged:
-    """With all that it takes to write the tables."""
-    return Judged(
-        judgement,
-        prepared.class_names,
-        THRESHOLD,
-        prepared.ids,
-        prepared.verified,
-        prepared.stored.cpu().numpy(),
-    )
+def mean_of(first: Floats, second: Floats) -> Floats:
+    """(N, K) geometric mean of two predictions, as probabilities."""
+    mean = np.sqrt(np.maximum(first, 1e-12) * np.maximum(second, 1e-12))
+    return mean / mean.sum(1, keepdims=True)
+
+
+def some(probability: Floats, given: Integers) -> tuple[Floats, Integers]:
+    """At most `MOST_FITTED` rows, evenly drawn: more would not change the noise found."""
+    step = max(1, len(given) // MOST_FITTED)
+    return probability[::step], given[::step]
+
+
+def is_better(ulc: Trained, plain: Trained) -> bool:
+    """Whether ULC predicts more of the held-out labels than chance explains, and no class pays.
+
+    Both see the same rows, so only those count that one of them predicts and the other does not.
+    """
+    won = ulc.hits & ~plain.hits
+    lost = plain.hits & ~ulc.hits
+    ahead = won.sum() - lost.sum() >= np.sqrt((won | lost).sum())
+    balanced = mean_by_class(won.astype(float) - lost, ulc.given)
+    spread = np.sqrt(mean_by_class((won | lost).astype(float), ulc.given, power=2))
+    return bool(ahead and balanced >= -spread)
+
+
+def mean_by_class(values: Floats, given: Integers, power: int = 1) -> float:
+    """Mean over the classes of their means; `power` 2: of the means over their sizes."""
+    sizes = np.bincount(given)
+    sums = np.bincount(given, weights=values)
+    known = sizes > 0
+    return float((sums[known] / sizes[known] ** power).sum() / known.sum() ** power)
 
 
 def reason(plain: Trained, ulc: Trained) -> str:
     """Which model is handed over, and why, in a sentence."""
-    ours, theirs = 100 * ulc.agreement, 100 * plain.agreement
     count = len(plain.given)
-    if ulc.agreement >= plain.agreement:
-        return (
-            f"ULC's model: it predicts {ours:.1f} % of the {count} held-out labels, plain training "
-            f"{theirs:.1f} %"
-        )
-    return (
-        f"the plain model, trained again on all rows: it predicts {theirs:.1f} % of the {count} "
-        f"held-out labels, ULC {ours:.1f} %"
+    both = (
+        f"of {count} held-out labels ULC predicts {100 * ulc.agreement:.1f} %, plain training "
+        f"{100 * plain.agreement:.1f} %"
     )
+    if is_better(ulc, plain):
+        return f"ULC's model; {both}"
+    return f"the plain model, trained again on all rows; {both}"
 
 
 def start_fresh(spec: AuditSpec, out: Path) -> None:

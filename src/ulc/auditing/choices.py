@@ -11,8 +11,10 @@ from ulc.config import NetworkSpec, RunSpec, merge
 from ulc.data.sources.source import Source
 
 BACKBONE = "efficientnet-lite0"
-STEPS = 2_000  # an automatic training of vectors takes about so many, within these bounds:
-FEWEST_EPOCHS, MOST_EPOCHS = 12, 100
+# Longer trainings learn wrong labels by heart, shorter ones learn too little: about 2,000 steps in
+# 12 to 25 epochs; where that makes less than 400 steps, more epochs.
+STEPS, FEWEST_STEPS = 2_000, 400
+FEWEST_EPOCHS, MOST_EPOCHS, MOST_OF_ALL = 12, 25, 100
 HELD_OUT, HELD_OUT_OF_FEW, FEW = 0.1, 0.2, 2_000
 MOST_HELD_OUT = 2_000  # rows; more would say little more
 MUCH_NOISE = 0.35  # halfway between the rates for which the literature sets λ_u to 0 and to 25
@@ -71,9 +73,10 @@ def trainings(spec: AuditSpec, source: Source, share: float) -> tuple[RunSpec, R
     epochs, why = spec.epochs, "as told"
     if epochs is None and len(shape) == 1:
         batch = settings("ulc", shape, learned, None, spec.options).options["batch_size"]
-        epochs = math.ceil(STEPS / max(1, learned // batch))
-        epochs = min(MOST_EPOCHS, max(FEWEST_EPOCHS, epochs))
-        why = f"about {STEPS} steps for {learned} rows"
+        steps = max(1, learned // batch)
+        epochs = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(STEPS / steps)))
+        epochs = max(epochs, min(MOST_OF_ALL, math.ceil(FEWEST_STEPS / steps)))
+        why = f"{epochs * steps} steps for {learned} rows"
     plain = settings("ce", shape, learned, epochs, None)
     ulc = settings("ulc", shape, learned, epochs, spec.options)
     if epochs is None:

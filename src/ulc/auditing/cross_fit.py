@@ -1,0 +1,54 @@
+"""What a model says of rows that it did not learn from, for every row."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from ulc.config import RunSpec
+from ulc.data.prepare import Prepared
+from ulc.judgement import Floats, Integers
+from ulc.training.held_out import HeldOut
+from ulc.training.in_memory import train
+from ulc.training.run import build
+from ulc.training.trainer import Watcher, step_reporter
+
+FOLDS = 5
+
+
+def folds_of(given: Integers, folds: int, rng: np.random.Generator) -> Integers:
+    """(N,) the fold of each row; the rows of a class are spread evenly, the lone ones too."""
+    order = rng.permutation(len(given))
+    order = order[np.argsort(given[order], kind="stable")]
+    fold = np.empty(len(given), np.int64)
+    fold[order] = np.arange(len(given)) % folds
+    return fold
+
+
+def out_of_fold(
+    spec: RunSpec, prepared: Prepared, device: torch.device, watcher: Watcher, folds: int = FOLDS
+) -> Floats:
+    """(N, K) each row's class probabilities by a model that learned from the other folds.
+
+    The only row of a class is believed: without it, nothing is known of its class.
+    """
+    data = prepared.training
+    given = data.given.cpu().numpy()
+    fold = folds_of(given, folds, np.random.default_rng(spec.seed))
+    probability = np.zeros((len(given), data.num_classes), np.float32)
+    for each in range(min(folds, len(given))):
+        rest, asked = np.flatnonzero(fold != each), np.flatnonzero(fold == each)
+        part = replace(
+            data,
+            stored=data.stored[rest],
+            given=data.given[rest],
+            verified=None if data.verified is None else data.verified[rest],
+        )
+        algorithm = build(spec, replace(prepared, training=part), device)
+        algorithm.watch = step_reporter(each * spec.epochs, watcher)
+        train(algorithm, range(spec.epochs))
+        held_out = HeldOut(data.stored[asked], data.given[asked], part.given, data.preprocessing)
+        probability[asked] = held_out.predicted(algorithm)
+    alone = np.bincount(given, minlength=data.num_classes)[given] == 1
+    probability[alone] = np.eye(data.num_classes, dtype=np.float32)[given[alone]]
+    return probability
