@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from benchmarks import cleanlab_comparison
 from benchmarks.comparison import methods, tables
 from benchmarks.comparison.scoring import finding, score_finding
@@ -17,6 +16,7 @@ from benchmarks.comparison.settings import (
     cut,
     look_alike_matrix,
 )
+
 from ulc.errors import InputError
 
 SEEDS = range(3)

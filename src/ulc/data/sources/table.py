@@ -59,8 +59,8 @@ def read_table(path: Path) -> pd.DataFrame:
     return table
 
 
-def read_text(path: Path, separator: str) -> pd.DataFrame:
-    """A table in UTF-8, every value as text."""
+def read_text(path: Path, separator: str, *, missing: tuple[str, ...] = MISSING) -> pd.DataFrame:
+    """A table in UTF-8, every value as text; those that are called `missing` are NaN."""
     header = read_header(path, separator)
     try:
         with warnings.catch_warnings():
@@ -72,7 +72,7 @@ def read_text(path: Path, separator: str) -> pd.DataFrame:
                 names=range(len(header)),
                 index_col=False,
                 dtype=str,
-                na_values=list(MISSING),
+                na_values=list(missing),
                 keep_default_na=False,
                 encoding="utf-8-sig",
             ).set_axis(header, axis=1)
