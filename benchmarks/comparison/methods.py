@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.comparison.scoring import Flags, score_finding, score_model
 from benchmarks.comparison.settings import CLASSES, Cut
-from ulc.config import DataSpec, RunSpec
+from ulc.config import RunSpec
 from ulc.errors import InputError
 from ulc.judgement import Floats, Integers
 from ulc.run_folder import RunFolder
@@ -56,16 +56,34 @@ def audit(cut: Cut, seed: int, work: Path) -> Measured:
 
 
 def plain(cut: Cut, seed: int, work: Path) -> Measured:
-    """Cross entropy on all rows, with the settings that `ulc train` has for them."""
+    """Cross entropy on all rows, to the last epoch."""
     from ulc.api import train
-    from ulc.experiments.presets import with_preset
 
-    data = DataSpec(source="npz", path=str(write_data(cut, work)))
-    spec = with_preset(RunSpec(data=data, algorithm="ce", seed=seed))
+    spec = plain_spec(write_data(cut, work), seed)
     clock = Clock()
     run = train(spec, work)
     taken = clock.read()
-    return {"model": score_folder(cut, run.folder), **taken}
+    return {"model": score_folder(cut, run.folder), "epochs": spec.epochs, **taken}
+
+
+def plain_spec(data: Path, seed: int) -> RunSpec:
+    """The settings of the audit's own plain training, but with no rows held out.
+
+    Not those of `ulc train`: a plain training of other length learns more or fewer wrong labels by
+    heart, and the difference would be taken for the audit's doing.
+    """
+    import torch
+
+    from ulc.auditing import audit_spec, choices
+    from ulc.data.sources import load_source
+
+    wanted = audit_spec(data, seed=seed)
+    source = load_source(wanted.data)
+    share, _ = choices.held_out(wanted, len(source.labels))
+    network, _ = choices.network(wanted, source, torch.device("cpu"))
+    spec, _, _ = choices.trainings(wanted, source, share)
+    common = {"data": wanted.data, "network": network, "seed": seed, "held_out": 0.0}
+    return spec.model_copy(update=common)
 
 
 def cleanlab_lr(cut: Cut, seed: int, work: Path) -> Measured:  # noqa: ARG001 (nothing is written)
@@ -95,7 +113,12 @@ METHODS: dict[str, Callable[[Cut, int, Path], Measured]] = {
     "cleanlab-lr": cleanlab_lr,
     "cleanlab-mlp": cleanlab_mlp,
 }
-NEEDS = {"audit": "ulc.auditing", "cleanlab-lr": "cleanlab", "cleanlab-mlp": "cleanlab"}
+NEEDS = {
+    "audit": "ulc.auditing",
+    "plain": "ulc.auditing",
+    "cleanlab-lr": "cleanlab",
+    "cleanlab-mlp": "cleanlab",
+}
 
 
 def check_installed(method: str) -> None:
