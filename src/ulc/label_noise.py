@@ -51,6 +51,11 @@ class LabelNoise(Spec):
         transition = expected_transition(cooled(probability, temperature), given)
         return cls(temperature=temperature, transition=tuple(map(tuple, transition.tolist())))
 
+    def likelihood(self, probability: Floats, given: Integers) -> float:
+        """Mean log-probability of given labels."""
+        tempered = cooled(probability, self.temperature)
+        return log_likelihood(tempered, given, np.array(self.transition))
+
     def posterior(self, probability: Floats, given: Integers) -> Floats:
         """(N, K) what the true classes are, by the model's probabilities and the given labels."""
         joint = joined(cooled(probability, self.temperature), given, np.array(self.transition))

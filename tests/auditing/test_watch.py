@@ -1,6 +1,5 @@
 """Laws of the watch that sees a training collapse."""
 
-import numpy as np
 import torch
 
 from ulc.training.held_out import HeldOut
@@ -14,9 +13,10 @@ def watch(rows=400):
     return Watch(HeldOut(torch.zeros(rows, 2), given, torch.ones(rows), None), NAMES)
 
 
-def record(agreement=0.8, trusted=0.7, networks_agree=0.9, predicted=(0.5, 0.5)):
+def record(agreement=0.8, likelihood=-0.5, trusted=0.7, networks_agree=0.9, predicted=(0.5, 0.5)):
     held_out = {
         "agreement": agreement,
+        "likelihood": likelihood,
         "trusted": trusted,
         "networks_agree": networks_agree,
         "predicted": list(predicted),
@@ -24,13 +24,12 @@ def record(agreement=0.8, trusted=0.7, networks_agree=0.9, predicted=(0.5, 0.5))
     return {"held_out": held_out}
 
 
-def test_an_epoch_within_a_standard_error_of_the_best_is_kept():
-    error = np.sqrt(0.8 * 0.2 / 400)
-    good, near, far = record(0.8), record(0.8 - 0.9 * error), record(0.8 - 1.1 * error)
+def test_the_epoch_that_explains_the_held_out_labels_best_is_kept():
+    good, better, worse = record(likelihood=-0.5), record(likelihood=-0.4), record(likelihood=-0.6)
     assert watch().keeps([good])
-    assert watch().keeps([good, near])
-    assert not watch().keeps([good, far])
-    assert watch().keeps([far, good])
+    assert watch().keeps([good, better])
+    assert not watch().keeps([good, worse])
+    assert not watch().keeps([good, better, good])
 
 
 def test_every_sign_of_collapse_is_named_and_nothing_else():

@@ -7,6 +7,7 @@ import numpy as np
 
 from ulc.algorithms.base import Algorithm
 from ulc.judgement import Floats, Integers, Judgement
+from ulc.label_noise import LabelNoise
 from ulc.run_folder import Records
 from ulc.training.held_out import HeldOut
 
@@ -30,9 +31,11 @@ class Watch:
     def observe(self, algorithm: Algorithm, judgement: Judgement) -> dict[str, Any]:
         """What is recorded of an epoch."""
         members = [each.argmax(1) for each in self.held_out.by_network(algorithm)]
-        predicted = self.held_out.predicted(algorithm).argmax(1)
-        classes = len(self.class_names)
+        probability = self.held_out.predicted(algorithm)
+        predicted, classes = probability.argmax(1), len(self.class_names)
+        noise = LabelNoise.fit(probability, self.given)
         return {
+            "likelihood": noise.likelihood(probability, self.given),
             "agreement": float((predicted == self.given).mean()),
             "predicted": shares(predicted, classes).tolist(),
             "networks_agree": float((members[0] == members[-1]).mean()),
@@ -40,10 +43,14 @@ class Watch:
         }
 
     def keeps(self, records: Records) -> bool:
-        """Whether the last of these epochs is worth keeping: as good as the best, no collapse."""
-        last = records[-1]["held_out"]
-        best = max(record["held_out"]["agreement"] for record in records)
-        return last["agreement"] >= best - self.error(best) and not self.signs(records)
+        """Whether the last of these epochs is the best so far, and no collapse.
+
+        The best explains the held-out labels best, noise and all: agreement alone would hardly
+        see a model learn wrong labels by heart, and plain likelihood would blame one that rightly
+        does not believe them.
+        """
+        seen = [record["held_out"]["likelihood"] for record in records]
+        return seen[-1] >= max(seen) and not self.signs(records)
 
     def signs(self, records: Records) -> list[str]:
         """What speaks for a collapse in the last of these epochs, in words."""
@@ -68,8 +75,13 @@ class Watch:
         return found
 
     def error(self, agreement: float) -> float:
-        """Standard error of an agreement."""
-        return float(np.sqrt(agreement * (1 - agreement) / len(self.given)))
+        """Standard error of an agreement, as if one more row agreed and one more did not.
+
+        Without those, few rows that all agree would claim to be certain.
+        """
+        rows = len(self.given) + 2
+        share = (agreement * len(self.given) + 1) / rows
+        return float(np.sqrt(share * (1 - share) / rows))
 
 
 def shares(labels: Integers, classes: int) -> Floats:
