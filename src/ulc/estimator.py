@@ -152,7 +152,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
         sample_weight: (N,) how often a row is drawn, relative to the others; rows of weight 0 are
             not learned from
-        verified: (N,) mask of labels known to be right; they are never called an issue
+        verified: (N,) mask of labels known to be right; they are never called an issue, and ULC
+            and DivideMix trust them in training
         """
         going_on = bool(self.warm_start) and hasattr(self, "model_")
         rows = self._rows(X, y, sample_weight, verified, going_on=going_on)

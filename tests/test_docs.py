@@ -1,0 +1,71 @@
+"""The pages: links lead somewhere, and the reference is what the docstrings say."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+COMES_LATER = {"docs/report.md"}
+
+
+def anchors(page):
+    """What the headings of a page are called in links, as GitHub makes it."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for link in LINK.findall(text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() and str(target.relative_to(ROOT)) in COMES_LATER:
+            continue
+        assert target.exists(), f"{page.name}: {link}"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), f"{page.name}: {link}"
+
+
+def test_there_are_pages_and_links():
+    assert {"README.md", "audit.md", "quickstart.md", "api.md"} <= {page.name for page in PAGES}
+    assert sum(len(LINK.findall(page.read_text(encoding="utf-8"))) for page in PAGES) > 50
+
+
+def test_the_readme_leads_to_every_page_of_the_docs():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = {link.partition("#")[0] for link in LINK.findall(text)}
+    assert {f"docs/{page.name}" for page in DOCS.glob("*.md")} <= linked
+
+
+def test_the_reference_is_what_the_docstrings_say():
+    made = runpy.run_path(str(DOCS / "make_api.py"))["page"]()
+    assert (DOCS / "api.md").read_text(encoding="utf-8") == made, "run: python docs/make_api.py"
+
+
+def test_the_reference_holds_all_that_is_public():
+    import ulc
+
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    assert "audit" in ulc.__all__
+    for name in ulc.__all__:
+        assert f"### `ulc.{name}`" in text
+    for name, algorithm in ulc.ALGORITHMS.items():
+        assert f"### `{name}`" in text
+        assert all(f"| `{field}` |" in text for field in algorithm.config_class.model_fields)
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = "import ulc, sys; print(sorted({'torch', 'numpy', 'pandas', 'sklearn'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
