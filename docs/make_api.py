@@ -46,7 +46,9 @@ def page() -> str:
     parts += [entry(f"ulc.{name}", getattr(ulc, name)) for name in ulc.__all__]
     parts.append("## What these take and hand over")
     parts += [entry(path, found(path)) for path in HANDED_OVER]
-    parts.append("## Specs\n\nWhat decides a run, in TOML, at the command, or in Python; an unknown key is an error.")
+    parts.append(
+        "## Specs\n\nWhat decides a run, in TOML, at the command, or in Python; an unknown key is an error."
+    )
     parts += [spec_entry(name, found(f"ulc.config.{name}")) for name in SPECS]
     parts.append("What decides an audit (`ulc.audit(data, **settings)`):")
     parts.append(spec_entry("AuditSpec", found("ulc.auditing.AuditSpec")))

@@ -66,6 +66,8 @@ def test_the_reference_holds_all_that_is_public():
 
 
 def test_importing_the_package_loads_nothing_heavy():
-    code = "import ulc, sys; print(sorted({'torch', 'numpy', 'pandas', 'sklearn'} & set(sys.modules)))"
+    code = (
+        "import ulc, sys; print(sorted({'torch', 'numpy', 'pandas', 'sklearn'} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
