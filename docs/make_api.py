@@ -33,8 +33,9 @@ WIDEST = 100
 
 BEGINNING = """# Library reference
 
-Made by `python docs/make_api.py` from the docstrings; a test holds it to them. Signatures are as in the source. Names are loaded when they are first
-used, so `import ulc` is quick. Shapes: N examples, K classes, D features ([glossary.md](glossary.md)).
+Made by `python docs/make_api.py` from the docstrings; a test holds it to them. Signatures are
+as in the source. Names are loaded when they are first used, so `import ulc` is quick. Shapes:
+N examples, K classes, D features ([glossary.md](glossary.md)).
 """
 
 
@@ -47,14 +48,15 @@ def page() -> str:
     parts.append("## What these take and hand over")
     parts += [entry(path, found(path)) for path in HANDED_OVER]
     parts.append(
-        "## Specs\n\nWhat decides a run, in TOML, at the command, or in Python; an unknown key is an error."
+        "## Specs\n\nWhat decides a run, in TOML, at the command, or in Python; an unknown key is "
+        "an error."
     )
     parts += [spec_entry(name, found(f"ulc.config.{name}")) for name in SPECS]
     parts.append("What decides an audit (`ulc.audit(data, **settings)`):")
     parts.append(spec_entry("AuditSpec", found("ulc.auditing.AuditSpec")))
     parts.append(
-        "## Options of the algorithms\n\nAs `options` of a RunSpec or an estimator, or `--set NAME=VALUE`. "
-        "Presets (`ulc.with_preset`) set some of them by the data."
+        "## Options of the algorithms\n\nAs `options` of a RunSpec or an estimator, or "
+        "`--set NAME=VALUE`. Presets (`ulc.with_preset`) set some of them by the data."
     )
     parts += [
         spec_entry(name, each.config_class, doc(each)) for name, each in ulc.ALGORITHMS.items()
@@ -203,9 +205,16 @@ def spec_entry(title: str, spec: type, about: str | None = None) -> str:
     types = field_types(spec)
     for name, field in spec.model_fields.items():  # type: ignore[attr-defined]
         default = "needed" if field.is_required() else f"`{shown(field)}`"
-        cells = (f"`{name}`", f"`{types[name]}`", default, field.description or "")
+        cells = (f"`{name}`", f"`{types[name]}`", default, meaning(field))
         rows.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     return f"### `{title}`\n\n{about or doc(spec)}\n\n" + "\n".join(rows)
+
+
+def meaning(field: Any) -> str:
+    """What is said of a field; of a section without a word, what it is."""
+    if field.description is None and is_spec(field.annotation):
+        return doc(field.annotation).splitlines()[0]
+    return field.description or ""
 
 
 def field_types(spec: type) -> dict[str, str]:
