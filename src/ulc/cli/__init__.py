@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ulc.cli.options import Data, Device, ImbalanceText, Json, Network, NoiseText, Out, Quiet
+from ulc.cli.report_command import report
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
@@ -438,6 +439,9 @@ def embed_images(
 
     with CountBar(Console(stderr=True), embedder.backbone.name) as bar:
         return embed(source, embedder, pca=pca, seen=bar)
+
+
+app.command()(report)
 
 
 def main() -> NoReturn:

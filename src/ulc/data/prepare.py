@@ -54,18 +54,17 @@ def label(spec: RunSpec, on_progress: Progress | None = None) -> Labelled:
     """Load, make uneven, make noisy. Imbalance and noise have random streams of their own."""
     source = load_source(spec.data, on_progress)
     classes = len(source.class_names)
-    of_imbalance, of_noise = np.random.SeedSequence(spec.seed).spawn(2)
-    # Where labels are already noisy and the truth is known, sizes are cut by the truth.
-    reference = source.labels if source.true is None else source.true
-    kept = keep(reference, classes, spec.imbalance, np.random.default_rng(of_imbalance))
+    kept = kept_rows(source, spec)
     labels, true = source.labels[kept], None if source.true is None else source.true[kept]
     if spec.noise.kind == "file":
-        given, true = from_file(spec.noise, kept, classes, len(source.labels)), reference[kept]
+        given = from_file(spec.noise, kept, classes, len(source.labels))
+        true = labels if true is None else true
     elif spec.noise.kind == "none":
         given = labels
     else:
         # Whoever injects noise says that the labels were right before.
-        given, true = corrupt(labels, classes, spec.noise, np.random.default_rng(of_noise)), labels
+        rng = np.random.default_rng(streams(spec)[1])
+        given, true = corrupt(labels, classes, spec.noise, rng), labels
     verified = None if source.verified is None else source.verified[kept]
     if verified is not None:
         given = np.where(verified, labels, given)  # what somebody checked, noise does not touch
@@ -78,6 +77,19 @@ def label(spec: RunSpec, on_progress: Progress | None = None) -> Labelled:
         verified=verified,
     )
     return Labelled(cut, given, true)
+
+
+def streams(spec: RunSpec) -> list[np.random.SeedSequence]:
+    """Random streams of imbalance and of noise."""
+    return np.random.SeedSequence(spec.seed).spawn(2)
+
+
+def kept_rows(source: Source, spec: RunSpec) -> Integers:
+    """Positions in the source of the rows that are trained on, in order."""
+    # Where labels are already noisy and the truth is known, sizes are cut by the truth.
+    reference = source.labels if source.true is None else source.true
+    rng = np.random.default_rng(streams(spec)[0])
+    return keep(reference, len(source.class_names), spec.imbalance, rng)
 
 
 def from_file(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Integers:

@@ -1,0 +1,121 @@
+"""Vector drawings: elements, a scale, axes. Text is escaped; colours come from the style sheet."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from ulc.judgement import Floats
+
+
+def element(name: str, *children: str, **attributes: object) -> Markup:
+    """An element; `class_` and `text_anchor` are spelled as SVG spells them."""
+    pairs = Markup("").join(
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), short(value))
+        for key, value in attributes.items()
+    )
+    return Markup("<{0}{1}>{2}</{0}>").format(
+        Markup(name), pairs, Markup("").join(escape(child) for child in children)
+    )
+
+
+def short(value: object) -> object:
+    """One decimal of a pixel is enough."""
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
+
+
+def drawing(label: str, width: int, height: int, *children: str) -> Markup:
+    """A picture that a screen reader calls by its label."""
+    return element(
+        "svg",
+        *children,
+        class_="plot",
+        role="img",
+        aria_label=label,
+        viewBox=f"0 0 {width} {height}",
+    )
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A frame with two scales: data in, pixels out."""
+
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    width: int = 340
+    height: int = 210
+    left: int = 42
+    right: int = 8
+    top: int = 10
+    bottom: int = 36
+
+    def x(self, value: float) -> float:
+        """Pixels from the left."""
+        low, high = self.x_range
+        inner = self.width - self.left - self.right
+        return float(self.left + inner * (value - low) / (high - low or 1))
+
+    def y(self, value: float) -> float:
+        """Pixels from the top."""
+        low, high = self.y_range
+        inner = self.height - self.top - self.bottom
+        return float(self.height - self.bottom - inner * (value - low) / (high - low or 1))
+
+    def line(self, x: Iterable[float], y: Iterable[float], class_: str) -> Markup:
+        """A line through points."""
+        points = [f"{self.x(a):.1f},{self.y(b):.1f}" for a, b in zip(x, y, strict=True)]
+        return element("polyline", points=" ".join(points), class_=f"line {class_}")
+
+    def bar(self, x: tuple[float, float], y: tuple[float, float], class_: str) -> Markup:
+        """A bar between two values on each axis."""
+        left, right, top, bottom = self.x(x[0]), self.x(x[1]), self.y(y[1]), self.y(y[0])
+        return element(
+            "rect",
+            x=left + 0.5,
+            y=top,
+            width=max(right - left - 1, 0.5),
+            height=max(bottom - top, 0.0),
+            class_=class_,
+        )
+
+    def axes(self, x_title: str, y_title: str, *, percent: bool = False) -> Markup:
+        """Ticks, pale lines across, titles; no box."""
+        base = self.height - self.bottom
+        parts = []
+        for value in ticks(*self.y_range):
+            at = self.y(value)
+            text = f"{100 * value:g} %" if percent else f"{value:g}"
+            parts += [
+                element(
+                    "line", x1=self.left, x2=self.width - self.right, y1=at, y2=at, class_="grid"
+                ),
+                element("text", text, x=self.left - 5, y=at + 3.5, text_anchor="end"),
+            ]
+        for value in ticks(*self.x_range):
+            at = self.x(value)
+            parts.append(element("text", f"{value:g}", x=at, y=base + 14, text_anchor="middle"))
+        middle = (self.left + self.width - self.right) / 2
+        parts += [
+            element("line", x1=self.left, x2=self.width - self.right, y1=base, y2=base, class_="axis"),
+            element("text", x_title, x=middle, y=self.height - 5.0, text_anchor="middle"),
+            element("text", y_title, x=self.left, y=self.top - 1.0, class_="title"),
+        ]  # fmt: skip
+        return Markup("").join(parts)
+
+
+def ticks(low: float, high: float, about: int = 4) -> list[float]:
+    """Round numbers inside the range, one, two or five of a power of ten apart."""
+    rough = (high - low) / about
+    if not rough > 0:
+        return [low]
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [round(place * step, 10) for place in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def spread(values: Sequence[float] | Floats) -> tuple[float, float]:
+    """The range of values from zero, with a little air above."""
+    top = max((float(value) for value in values), default=0.0)
+    return 0.0, 1.05 * top if top > 0 else 1.0
