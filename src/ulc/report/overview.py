@@ -123,6 +123,23 @@ def pair_counts(findings: Findings) -> np.ndarray[tuple[int, int], np.dtype[np.i
     return np.bincount(pair, minlength=classes * classes).reshape(classes, classes)
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Suspects with one given class and one suggestion."""
+
+    given: int
+    suggested: int
+    count: int
+
+
+def frequent_pairs(findings: Findings, most: int = 10) -> list[Pair]:
+    """What is most often mistaken for what."""
+    counts = pair_counts(findings)
+    order = np.argsort(-counts, axis=None, kind="stable")[:most]
+    places = [np.unravel_index(place, counts.shape) for place in order]
+    return [Pair(int(i), int(j), int(counts[i, j])) for i, j in places if counts[i, j]]
+
+
 def shade(share: float) -> int:
     """The square root lets small shares be seen."""
     return round((SHADES - 1) * float(np.sqrt(min(max(share, 0), 1))))

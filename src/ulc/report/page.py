@@ -16,7 +16,7 @@ from ulc.report import figures, training_record
 from ulc.report.examples import Examples, find_examples
 from ulc.report.findings import Findings, finished, threshold
 from ulc.report.losses import class_losses
-from ulc.report.overview import class_rows, heat_map
+from ulc.report.overview import class_rows, frequent_pairs, heat_map
 from ulc.report.suspects import in_script, list_suspects
 from ulc.run_folder import RunFolder
 
@@ -94,6 +94,7 @@ def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
         "audit": training_record.audit(folder),
         "classes": class_rows(findings),
         "heat": heat_map(findings),
+        "pairs": frequent_pairs(findings),
         "storage_key": storage_key(findings),
     }
 

@@ -104,18 +104,19 @@ class Plot:
         return Markup("").join(parts)
 
 
-def ticks(low: float, high: float, about: int = 4) -> list[float]:
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Round numbers inside the range, one, two or five of a power of ten apart."""
     rough = (high - low) / about
     if not rough > 0:
         return [low]
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough * 0.999)
+    step = min((each * power for each in (1, 2, 5, 10)), key=lambda each: abs(math.log(each / rough)))
     first = math.ceil(low / step - 1e-9)
     return [round(place * step, 10) for place in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def spread(values: Sequence[float] | Floats) -> tuple[float, float]:
-    """The range of values from zero, with a little air above."""
-    top = max((float(value) for value in values), default=0.0)
-    return 0.0, 1.05 * top if top > 0 else 1.0
+    """A range that holds zero and all values, with a little air above."""
+    low = min(0.0, *map(float, values)) if len(values) else 0.0
+    top = max(0.0, *map(float, values)) if len(values) else 0.0
+    return low, top + 0.05 * (top - low) if top > low else low + 1.0

@@ -57,9 +57,18 @@ class Gallery {
   /* Set both sides of a pair, or either. */
   choose(given, suggested) {
     byId("filters").reset();
-    byId("filter-given").value = given;
-    byId("filter-suggested").value = suggested;
+    this.choices({ given, suggested });
     this.search();
+  }
+
+  choices(wanted) {
+    for (const [side, label] of Object.entries(wanted)) {
+      const select = byId(`filter-${side}`);
+      select.value = label;
+      if (select.value === label) continue;
+      select.append(option(label, `${this.name(label)} (0)`)); // none of them is on this page
+      select.value = label;
+    }
   }
 
   matches(suspect) {
@@ -105,7 +114,7 @@ class Gallery {
     const decided = this.decisions.decided.length;
     byId("count").textContent = this.found.length
       ? `${this.found.length} of ${total} labels`
-      : "No label fits: clear the filters.";
+      : `None of ${total} labels fits; clear the filters.`;
     byId("progress").textContent = `${decided} of ${total} decided`;
     byId("page-number").textContent = `Page ${this.page + 1} of ${this.pages}`;
     byId("previous").disabled = this.page === 0;
