@@ -16,7 +16,7 @@ LAYERS = [
     ["algorithms"],
     ["evaluation"],
     ["training", "embedding"],
-    ["experiments", "testing", "api", "estimator", "estimator_file", "label_issues"],
+    ["experiments", "testing", "api", "estimator", "estimator_file", "label_issues", "report"],
     ["cli", "__main__", "__init__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

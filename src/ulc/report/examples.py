@@ -181,10 +181,11 @@ def from_frame(table: "pd.DataFrame", wanted: Wanted) -> Examples:
     from ulc.data.sources.frame import Roles
 
     roles = Roles.of(list(table.columns), wanted.spec.data, str(wanted.path))
-    chosen = table[list(roles.features)]
+    chosen = table[list(roles.features)].astype(object)
+    shown = chosen.where(chosen.notna(), None)
     values = [
-        ["–" if value is None or value != value else str(value)[:LONGEST] for value in row]  # noqa: PLR0124 (NaN)
-        for row in chosen.astype(object).itertuples(index=False, name=None)
+        ["–" if value is None else str(value)[:LONGEST] for value in row]
+        for row in shown.itertuples(index=False, name=None)
     ]
     return Examples(columns=tuple(map(str, roles.features)), values=values)
 

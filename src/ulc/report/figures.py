@@ -45,7 +45,7 @@ def loss_against_uncertainty(findings: Findings) -> Markup | None:
     if np.isnan(findings.epistemic).any():
         return None
     top = max(float(findings.loss.max()), 1e-3)
-    plot = Plot((0, top), (0, max(float(findings.epistemic.max()) * 1.05, 0.05)), 680, 340)
+    plot = Plot((0, top), (0, max(float(findings.epistemic.max()) * 1.05, 0.05)), 400, 270)
     count, wrong = (
         np.histogram2d(
             findings.loss, findings.epistemic, (COLUMNS, ROWS), ((0, top), plot.y_range), weights=w

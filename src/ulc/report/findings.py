@@ -6,8 +6,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from ulc.blocks.mixture import sum_by
 from ulc.errors import InputError
 from ulc.judgement import Floats, Integers, Judgement
 from ulc.labels_table import issues, losses
@@ -24,6 +26,7 @@ class Findings:
     score: (N,) probability that the given label is right; loss: (N,) of the given label
     epistemic, aleatoric: (N,) uncertainties, NaN where the method measures none
     moved: (K, K) how many labels the corrected labels count in class i that were given as j
+    predicted: (K,) how many examples the model would put into each class
     small: (K,) classes with few examples
     """
 
@@ -36,6 +39,7 @@ class Findings:
     epistemic: Floats
     aleatoric: Floats
     moved: Floats
+    predicted: Integers
     small: NDArray[np.bool_]
 
     @classmethod
@@ -65,11 +69,13 @@ class Findings:
         issue = np.empty(rows, bool)
         loss = np.empty(rows, np.float32)
         moved = np.zeros((classes, classes))
+        predicted = np.zeros(classes, np.int64)
         for place, part in blocks(judgement):
             suggested[place] = part.suggested
             issue[place] = issues(part, threshold)
             loss[place] = losses(part)
-            np.add.at(moved.T, part.given, part.corrected)
+            moved += sums_by(part.given, part.corrected).T
+            predicted += np.bincount(part.prediction.argmax(1), minlength=classes)
         return cls(
             class_names=class_names,
             given=judgement.given,
@@ -80,6 +86,7 @@ class Findings:
             epistemic=judgement.epistemic,
             aleatoric=judgement.aleatoric,
             moved=moved,
+            predicted=predicted,
             small=small,
         )
 
@@ -143,6 +150,13 @@ class WrongShare:
     def high(self) -> float:
         """The most suspicious of the three."""
         return max(self.flagged, self.expected, self.moved)
+
+
+def sums_by(given: Integers, corrected: Floats) -> Floats:
+    """(K, K) sums of the (B, K) rows of each given class."""
+    group = torch.from_numpy(given.astype(np.int64))
+    sums: Floats = sum_by(group, torch.from_numpy(corrected).double(), corrected.shape[1]).numpy()
+    return sums
 
 
 def blocks(judgement: Judgement) -> Iterator[tuple[slice, Judgement]]:

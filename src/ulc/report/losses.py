@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ulc.blocks.noise_model import GaussianNoiseModel, ScaledMixtures
-from ulc.judgement import Floats
+from ulc.judgement import Floats, Integers
 from ulc.report.findings import Findings
 
 BINS = 24
@@ -43,14 +43,14 @@ def class_losses(findings: Findings, chosen: list[int]) -> list[ClassLosses]:
     given = torch.from_numpy(findings.given.astype(np.int64))
     model = GaussianNoiseModel()
     own = model.fit(losses, given, findings.classes)
-    every = model.fit(losses, torch.zeros_like(given), 1)
+    chosen_fit = own.fit[chosen].tolist()
+    every = own if all(chosen_fit) else model.fit(losses, torch.zeros_like(given), 1)
     # Members of each class without looking through all rows once for each.
     order = np.argsort(findings.given, kind="stable")
     ends = np.cumsum(findings.sizes)
     drawn = []
-    for number in chosen:
+    for number, fitted in zip(chosen, chosen_fit, strict=True):
         members = order[ends[number] - findings.sizes[number] : ends[number]]
-        fitted = bool(own.fit[number])
         curve = Components.of(own, number) if fitted else Components.of(every, 0)
         drawn.append(one_class(findings, number, members, curve))
     return drawn
@@ -85,7 +85,7 @@ class Components:
 
 
 def one_class(
-    findings: Findings, number: int, members: Floats, components: Components
+    findings: Findings, number: int, members: Integers, components: Components
 ) -> ClassLosses:
     """Count, and bring the fitted curves to the unit of the counts."""
     loss, issue = findings.loss[members], findings.issue[members]

@@ -81,7 +81,7 @@ def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
     source = Path(spec.data.path).name if spec.data.path else spec.data.source
     return {
         "title": source,
-        "run": str(folder.path.absolute()),
+        "run": str(folder.path),
         "algorithm": spec.algorithm,
         "epochs": spec.epochs,
         "version": version("ulc"),

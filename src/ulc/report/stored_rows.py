@@ -1,7 +1,6 @@
 """A few rows of a large file, without holding the rest."""
 
 import zipfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,8 @@ from ulc.errors import InputError
 from ulc.judgement import Integers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     import pandas as pd
 
 BLOCK = 20_000  # rows of a table that are held at once

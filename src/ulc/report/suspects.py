@@ -27,7 +27,9 @@ def list_suspects(
     """The first `most`, or as many as fit into `room` bytes."""
     records: list[str] = []
     for place, row in enumerate(findings.suspects[:most]):
-        record = in_script(one(findings, int(row), ids[place] if ids else str(row), examples, place))
+        record = in_script(
+            one(findings, int(row), ids[place] if ids else str(row), examples, place)
+        )
         room -= len(record.encode()) + 1
         if room < 0:
             break

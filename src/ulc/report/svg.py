@@ -11,13 +11,11 @@ from ulc.judgement import Floats
 
 def element(name: str, *children: str, **attributes: object) -> Markup:
     """An element; `class_` and `text_anchor` are spelled as SVG spells them."""
-    pairs = Markup("").join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), short(value))
+    pairs = [
+        f' {key.rstrip("_").replace("_", "-")}="{escape(short(value))}"'
         for key, value in attributes.items()
-    )
-    return Markup("<{0}{1}>{2}</{0}>").format(
-        Markup(name), pairs, Markup("").join(escape(child) for child in children)
-    )
+    ]
+    return Markup(f"<{name}{''.join(pairs)}>{''.join(map(escape, children))}</{name}>")
 
 
 def short(value: object) -> object:
@@ -95,12 +93,14 @@ class Plot:
         for value in ticks(*self.x_range):
             at = self.x(value)
             parts.append(element("text", f"{value:g}", x=at, y=base + 14, text_anchor="middle"))
-        middle = (self.left + self.width - self.right) / 2
+        end = self.width - self.right
         parts += [
-            element("line", x1=self.left, x2=self.width - self.right, y1=base, y2=base, class_="axis"),
-            element("text", x_title, x=middle, y=self.height - 5.0, text_anchor="middle"),
+            element("line", x1=self.left, x2=end, y1=base, y2=base, class_="axis"),
+            element(
+                "text", x_title, x=(self.left + end) / 2, y=self.height - 5.0, text_anchor="middle"
+            ),
             element("text", y_title, x=self.left, y=self.top - 1.0, class_="title"),
-        ]  # fmt: skip
+        ]
         return Markup("").join(parts)
 
 
@@ -110,7 +110,9 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     if not rough > 0:
         return [low]
     power = 10.0 ** math.floor(math.log10(rough))
-    step = min((each * power for each in (1, 2, 5, 10)), key=lambda each: abs(math.log(each / rough)))
+    step = min(
+        (each * power for each in (1, 2, 5, 10)), key=lambda each: abs(math.log(each / rough))
+    )
     first = math.ceil(low / step - 1e-9)
     return [round(place * step, 10) for place in range(first, math.floor(high / step + 1e-9) + 1)]
 

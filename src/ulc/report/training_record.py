@@ -49,7 +49,9 @@ FIGURES = (
         "a fall late in training means that wrong labels are being learned.",
     ),
 )
-VANISHED = 0.1  # a class that keeps less than this of its labels
+VANISHED = 0.05  # a class that is predicted less often than this share of its labels
+MOST = 10  # warnings of one kind
+ENOUGH = 10  # labels, below which nothing is said about a class
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,11 @@ def gain(folder: RunFolder) -> Gain | None:
         return None
     way = ("balanced", "last", "accuracy")
     plain, ours = (at(each.read_json("summary.json"), way) for each in (beside, folder))
-    return None if plain is None or ours is None else Gain(plain, ours, "accuracy on the test set")
+    return (
+        None
+        if plain is None or ours is None
+        else Gain(plain, ours, "test accuracy, balanced prior")
+    )
 
 
 def plain_run(folder: RunFolder) -> RunFolder | None:
@@ -198,14 +204,12 @@ def of_training(records: Records) -> Iterator[str]:
 
 def of_labels(findings: Findings) -> Iterator[str]:
     """Of classes that collapsed, and of judgements that say nothing."""
-    belongs = findings.moved.sum(1)
-    gone = np.flatnonzero((findings.sizes >= 10) & (belongs < VANISHED * findings.sizes))
-    if len(gone):
-        names = ", ".join(f"“{findings.class_names[k]}”" for k in gone[:5])
-        more = f" and {len(gone) - 5} more" if len(gone) > 5 else ""
+    seldom = findings.predicted < VANISHED * findings.sizes
+    for k in np.flatnonzero(seldom & (findings.sizes >= ENOUGH))[:MOST]:
         yield (
-            f"The model has given up {names}{more}: hardly any of its labels are believed. Small "
-            "classes can collapse so; do not accept suggestions there without looking."
+            f"The model hardly ever predicts “{findings.class_names[k]}” "
+            f"({findings.predicted[k]} of {len(findings)} examples, although {findings.sizes[k]} "
+            "labels say so): the class has collapsed. Do not trust what is said about its labels."
         )
     if np.ptp(findings.score) < 1e-6:
         yield "Every label has the same score: this run cannot tell wrong labels from right ones."
