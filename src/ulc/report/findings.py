@@ -15,6 +15,8 @@ from ulc.judgement import Floats, Integers, Judgement
 from ulc.labels_table import issues, losses
 from ulc.run_folder import RunFolder
 
+VANISHED = 0.05  # a class that is predicted less often than this share of its labels
+ENOUGH = 10  # labels, below which nothing is said about a class
 BLOCK = 65_536  # rows at once: (N, K) is never held a second time
 
 
@@ -108,6 +110,11 @@ class Findings:
     def sizes(self) -> Integers:
         """(K,) how many labels of each class were given."""
         return np.bincount(self.given, minlength=self.classes)
+
+    @property
+    def collapsed(self) -> NDArray[np.bool_]:
+        """(K,) classes that the model hardly ever predicts, although enough labels say so."""
+        return (self.sizes >= ENOUGH) & (self.predicted < VANISHED * self.sizes)
 
     @cached_property
     def noise_matrix(self) -> Floats:

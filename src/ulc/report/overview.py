@@ -23,6 +23,7 @@ class ClassRow:
     number: int
     name: str
     small: bool
+    collapsed: bool
     given: int
     wrong: int
     missing: int
@@ -54,6 +55,7 @@ def class_rows(findings: Findings) -> ClassTable:
             number=int(k),
             name=findings.class_names[k],
             small=bool(findings.small[k]),
+            collapsed=bool(findings.collapsed[k]),
             given=int(findings.sizes[k]),
             wrong=int(wrong[k]),
             missing=int(missing[k]),

@@ -51,7 +51,7 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
     ids = None if every is None else [every[row] for row in rows]
     del every
     examples = find_examples(folder, rows, ids)
-    content |= {"examples_note": examples.note}
+    content |= {"examples_note": examples.note, "named": ids is not None}
     empty = render(content, findings, examples, "[]", 0)
     room = LARGEST - len(empty.encode()) - 100  # digits of the count
     listed = list_suspects(findings, ids, examples, most=limit, room=room)
@@ -145,6 +145,7 @@ def render(
         "key": content["storage_key"],
         "classes": findings.class_names,
         "columns": examples.columns,
+        "named": content["named"],
     }
     return environment.get_template("page.html").render(
         **content,

@@ -49,9 +49,7 @@ FIGURES = (
         "a fall late in training means that wrong labels are being learned.",
     ),
 )
-VANISHED = 0.05  # a class that is predicted less often than this share of its labels
 MOST = 10  # warnings of one kind
-ENOUGH = 10  # labels, below which nothing is said about a class
 
 
 @dataclass(frozen=True)
@@ -204,8 +202,7 @@ def of_training(records: Records) -> Iterator[str]:
 
 def of_labels(findings: Findings) -> Iterator[str]:
     """Of classes that collapsed, and of judgements that say nothing."""
-    seldom = findings.predicted < VANISHED * findings.sizes
-    for k in np.flatnonzero(seldom & (findings.sizes >= ENOUGH))[:MOST]:
+    for k in np.flatnonzero(findings.collapsed)[:MOST]:
         yield (
             f"The model hardly ever predicts “{findings.class_names[k]}” "
             f"({findings.predicted[k]} of {len(findings)} examples, although {findings.sizes[k]} "

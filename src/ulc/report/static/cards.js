@@ -14,8 +14,9 @@ class Card {
     const suggested = data.classes[suspect.suggested];
     this.text(".given", given);
     this.text(".suggested", suggested);
-    this.text(".path", suspect.path ? `${suspect.id} · ${suspect.path}` : suspect.id);
-    this.box.setAttribute("aria-label", `${suspect.id}: labelled ${given}, suggested ${suggested}`);
+    const name = data.named ? suspect.id : `row ${suspect.id}`;
+    this.text(".path", suspect.path ? `${name} · ${suspect.path}` : name);
+    this.box.setAttribute("aria-label", `${name}: labelled ${given}, suggested ${suggested}`);
     this.box.querySelector(".look").append(...look(suspect, data.columns));
     this.box.querySelector(".facts").append(...facts(suspect));
   }
