@@ -10,13 +10,33 @@ SOURCE = Path(__file__).parents[1] / "src" / "ulc"
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = [
     ["errors", "files", "importing", "config", "judgement"],
-    ["prior", "labels_table", "run_folder"],
+    [
+        "prior",
+        "label_noise",
+        "labels_table",
+        "judging_new",
+        "run_folder",
+        "duplicates",
+        "health",
+        "judged",
+    ],
     ["data", "networks"],
     ["blocks"],
     ["algorithms"],
     ["evaluation"],
-    ["training", "embedding"],
-    ["experiments", "testing", "api", "estimator", "estimator_file", "label_issues", "report"],
+    ["training", "embedding", "applying"],
+    [
+        "experiments",
+        "automatic",
+        "auditing",
+        "testing",
+        "prediction",
+        "api",
+        "estimator",
+        "estimator_file",
+        "label_issues",
+        "report",
+    ],
     ["cli", "__main__", "__init__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -27,8 +47,13 @@ NO_TORCH = {
     "config",
     "judgement",
     "prior",
+    "label_noise",
     "labels_table",
+    "judging_new",
     "run_folder",
+    "duplicates",
+    "health",
+    "judged",
     "evaluation",
 }
 

@@ -118,6 +118,7 @@ OTHERWISE = {
     "options": {"passes": 3},
     "epochs": 299,
     "seed": 1,
+    "held_out": 0.1,
 }
 
 

@@ -11,11 +11,13 @@ __version__ = version("ulc")
 
 _PLACES = {
     "ALGORITHMS": "ulc.algorithms",
+    "Accepting": "ulc.applying.apply",
     "InputError": "ulc.errors",
     "Judgement": "ulc.judgement",
     "NoisyLabelClassifier": "ulc.estimator",
     "RunSpec": "ulc.config",
     "ULCClassifier": "ulc.estimator",
+    "apply_decisions": "ulc.api",
     "find_label_issues": "ulc.label_issues",
     "load_run": "ulc.api",
     "train": "ulc.api",

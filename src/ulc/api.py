@@ -1,14 +1,24 @@
-"""The library's door: a spec in, a finished run out."""
+"""The library's door: a spec in, a finished run out; decisions in, corrected data out."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ulc.config import RunSpec
+from ulc.applying.apply import Accepting, Applied, apply
+from ulc.config import DataSpec, RunSpec, checked
+from ulc.data.new_rows import NewRows, NewTable, Takes, from_array, from_frame, load_new
+from ulc.data.sources.naming import data_spec
 from ulc.judgement import Judgement
+from ulc.prediction.predictor import Predictor
+from ulc.prediction.table import prediction_frame
+from ulc.prior import Prior
 from ulc.run_folder import Records, RunFolder
 from ulc.training.model import Model
-from ulc.training.run import run, start_fresh
+from ulc.training.run import chosen_device, run, start_fresh
 from ulc.training.trainer import Watcher
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Run:
@@ -48,6 +58,27 @@ class Run:
         """What it learned, ready to predict."""
         return Model.load(self.folder)
 
+    def predict(
+        self,
+        data: Any,
+        *,
+        labels: Sequence[Any] | None = None,
+        prior: Prior = "training",
+        probabilities: bool = False,
+        device: str = "auto",
+        **options: Any,
+    ) -> "DataFrame":
+        """What the model says of new data, a row for each: the table that `ulc predict` writes.
+
+        data: a path, as the command takes it; a data frame with the columns learned from; or an
+            array of vectors or of uint8 images
+        labels: of the rows of an array; those of a path or a frame are in it
+        options: label, image, id, skip_broken, as the command has them
+        """
+        predictor = Predictor.open(self.folder, chosen_device(device))
+        rows = read_new(data, labels, predictor.takes, options)
+        return prediction_frame(predictor.predict(rows, prior=prior), probabilities=probabilities)
+
 
 def train(
     spec: RunSpec,
@@ -67,6 +98,42 @@ def train(
     return Run(run(spec, Path(out), device=device, watcher=watcher))
 
 
+def apply_decisions(
+    run: Run | str | Path,
+    decisions: "str | Path | DataFrame | None" = None,
+    out: str | Path | None = None,
+    *,
+    accepting: Accepting | None = None,
+    force: bool = False,
+) -> Applied:
+    """Write a copy of the run's data with labels as decided, ready to be trained on again.
+
+    decisions: a CSV file or a frame with the columns id, decision (accept, reject or relabel) and
+        label
+    out: where to; None: as `ulc apply` calls it, in the current folder
+    accepting: `ulc.Accepting()` accepts all issues that nobody decided, `ulc.Accepting(below)`
+        those with a lower label_score
+    force: `out` may be the file that the run learned from
+    """
+    folder = run.folder if isinstance(run, Run) else RunFolder.open(Path(run))
+    given = Path(decisions) if isinstance(decisions, str) else decisions
+    target = None if out is None else Path(out)
+    return apply(folder, given, target, accepting=accepting, force=force)
+
+
 def load_run(path: str | Path) -> Run:
     """A run that is there already."""
     return Run(RunFolder.open(Path(path)))
+
+
+def read_new(
+    data: Any, labels: Sequence[Any] | None, takes: Takes, options: dict[str, Any]
+) -> NewRows:
+    """A path, a data frame or an array as rows."""
+    if isinstance(data, str | Path):
+        return load_new(data_spec(str(data), options), takes)
+    if hasattr(data, "iloc"):
+        spec = checked(DataSpec, {"source": "table"} | options, where="options")
+        table = data.reset_index(drop=True)
+        return from_frame(NewTable("data", table, Path()), spec, takes)
+    return from_array(data, takes, labels)

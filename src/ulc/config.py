@@ -149,6 +149,9 @@ class RunSpec(Spec):
     options: dict[str, Any] = Field(default_factory=dict, description="of the algorithm")
     epochs: int = Field(300, ge=1)
     seed: int = Field(0, ge=0)
+    held_out: float = Field(
+        0.0, ge=0, lt=1, description="share of the rows that only watch; 0: learn from all"
+    )
 
     @property
     def folder_name(self) -> str:
@@ -165,7 +168,7 @@ class RunSpec(Spec):
 
         An option of the data that was not given is left out too: more of them may come.
         """
-        content = self.model_dump(mode="json")
+        content = self.model_dump(mode="json", exclude=None if self.held_out else {"held_out"})
         data = {"source": self.data.source, "path": self.data.path} | self.data.options
         return content | {"data": data, "options": without_none(content["options"])}
 
@@ -176,15 +179,17 @@ class RunSpec(Spec):
     @classmethod
     def read(cls, path: Path) -> Self:
         """The spec in a TOML file."""
-        try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file; give the path of a spec in TOML") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(
-                f"{path}: not a readable TOML file ({error}); mend or remove it"
-            ) from None
-        return checked(cls, content, where=str(path))
+        return checked(cls, read_toml(path), where=str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A spec's file as it is."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; give the path of a spec in TOML") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: not a readable TOML file ({error}); mend or remove it") from None
 
 
 def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:

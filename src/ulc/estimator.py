@@ -22,15 +22,15 @@ from sklearn.utils.validation import (
     column_or_1d,
     validate_data,
 )
-from torch import Tensor, nn
+from torch import nn
 
 from ulc.algorithms import configure, find_algorithm
-from ulc.algorithms.base import Algorithm, array, seeded
-from ulc.blocks.learner import only_dropout_on
-from ulc.blocks.uncertainty import monte_carlo, normalised_entropy
-from ulc.config import DataSpec, NetworkSpec, RunSpec, checked
+from ulc.algorithms.base import Algorithm
+from ulc.automatic import settings
+from ulc.config import NetworkSpec, checked
 from ulc.data.arrays import as_given, as_images, refuse_missing
 from ulc.data.augment import strong_augmentation, weak_augmentation
+from ulc.data.holding_out import hold_out
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
 from ulc.data.training import TensorData
@@ -46,15 +46,14 @@ from ulc.estimator_file import (
     plain,
     read_saved,
 )
-from ulc.experiments.presets import find_preset, with_preset
 from ulc.files import write_whole
 from ulc.judgement import Floats, Integers, Judgement
 from ulc.labels_table import label_frame
 from ulc.networks import NewBackbone, network_maker
-from ulc.networks.classifier import Classifier
 from ulc.prior import Prior, with_prior
-from ulc.training.in_memory import EarlyStopping, HeldOut, go_on_from, train
-from ulc.training.model import Model, ModelSpec
+from ulc.training.held_out import HeldOut
+from ulc.training.in_memory import EarlyStopping, go_on_from, train
+from ulc.training.model import Model, ModelSpec, Uncertainty
 from ulc.training.run import chosen_device
 
 if TYPE_CHECKING:
@@ -62,32 +61,11 @@ if TYPE_CHECKING:
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
 
-STEPS = 600  # an automatic run takes at least so many steps, within its bounds
-MOST_EPOCHS = 100
-SMALLEST_BATCH = 16
-BATCHES = 10  # a small set is cut into about so many
-# On few vectors the papers' λ_u of 25 drowns the labels: of iris, wine and 600 digits, clean or
-# with 30 % wrong labels (one seed), λ_u = 1 was as good or better (0.90 against 0.75 on iris).
-FEW_VECTORS = 5_000
-LOW_DOUBTFUL_WEIGHT = 1.0
 EXPECTED_FAILED_CHECKS = {
     "check_sample_weight_equivalence_on_dense_data": (
         "a row of weight 2 is drawn twice as often, which equals two rows only in expectation"
     ),
 }  # for scikit-learn's check_estimator
-UNCERTAINTY = 2**31 + 1  # no epoch has this number, nor do initial weights
-
-
-@dataclass(frozen=True)
-class Uncertainty:
-    """How unsure a classifier is of each row.
-
-    epistemic: (N,) entropy of the prediction over log K, 0 (sure) to 1
-    aleatoric: (N,) mean standard deviation of the row's logit noise; None where none is learned
-    """
-
-    epistemic: Floats
-    aleatoric: Floats | None
 
 
 @dataclass(frozen=True)
@@ -353,10 +331,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             )
         if self.patience < 1:
             raise InputError(f"patience is {self.patience}; give a number of epochs above 0")
-        order = np.random.default_rng(seed).permutation(kept)
-        _, first = np.unique(rows.given[order], return_index=True)
-        spare = np.delete(order, first)  # every class keeps a row to learn from
-        held_out = np.sort(spare[: max(1, round(self.validation_fraction * len(kept)))])
+        rng = np.random.default_rng(seed)
+        held_out = kept[hold_out(rows.given[kept], self.validation_fraction, rng)]
         if len(held_out) == 0:
             raise InputError("every class has one row; set early_stopping=False to hold out none")
         return np.setdiff1d(kept, held_out), held_out
@@ -442,9 +418,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             epistemic=seen.epistemic if told else nothing,
             aleatoric=seen.aleatoric if told and seen.aleatoric is not None else nothing,
         ).with_verified(rows.verified[rest])
-        order = np.argsort(np.concatenate([learned, rest]))
-        pairs = zip(judgement.arrays().items(), other.arrays().values(), strict=True)
-        return Judgement(**{name: np.concatenate([a, b])[order] for (name, a), b in pairs})
+        return judgement.beside(other, learned, rest)
 
     def _probability(self, inputs: NDArray[Any], prior: Prior | None) -> Floats:
         probability = self.model_.predict_proba(inputs).astype(np.float64)
@@ -452,23 +426,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         learned = np.asarray(self.model_.spec.class_prior)
         return with_prior(probability, learned, self.prior if prior is None else prior)
 
-    def _uncertainty(self, inputs: NDArray[Any], size: int = 1024) -> Uncertainty:
-        spec = self.model_.spec
-        if spec.heads.dropout == 0 and not spec.heads.logit_noise:
-            log_probability = np.log(np.maximum(self._probability(inputs, "training"), 1e-30))
-            entropy = normalised_entropy(torch.from_numpy(log_probability))
-            return Uncertainty(array(entropy.float()), None)
-        device = next(self.model_.networks.parameters()).device
-        doubts, noises = [], []
-        with seeded(self.seed_, UNCERTAINTY):
-            for stored in spec.preprocessing.stored(inputs).split(size):
-                ready = spec.preprocessing.ready(stored.to(device))
-                passes = [integrated(each, ready, self.passes_) for each in self.model_.members]
-                doubts.append(torch.stack([normalised_entropy(log) for log, _ in passes]).mean(0))
-                stds = [std for _, std in passes if std is not None]
-                noises += [torch.stack(stds).mean((0, 2))] if stds else []
-        aleatoric = array(torch.cat(noises)) if noises else None
-        return Uncertainty(array(torch.cat(doubts)), aleatoric)
+    def _uncertainty(self, inputs: NDArray[Any]) -> Uncertainty:
+        return self.model_.uncertainty(inputs, passes=self.passes_, seed=self.seed_)
 
     def _saved(self) -> Saved:
         params = {**self.get_params(deep=False), "algorithm": self.algorithm}
@@ -533,37 +492,6 @@ class ULCClassifier(NoisyLabelClassifier):
         )
 
 
-def settings(
-    algorithm: str,
-    shape: tuple[int, ...],
-    rows: int,
-    epochs: int | None,
-    options: Mapping[str, Any] | None,
-) -> RunSpec:
-    """Epochs and options: the preset for such inputs, sized to the data, under the user's own."""
-    if options is not None and not isinstance(options, Mapping):
-        raise InputError(f"options is {options!r}; give a dict from names to values")
-    own = dict(options or {})
-    source = "fashion" if len(shape) == 3 else "npz"
-    spec = RunSpec(data=DataSpec(source=source), algorithm=algorithm)
-    preset = find_preset(spec)
-    defaults = configure(algorithm, preset.options).model_dump()
-    wanted = max(SMALLEST_BATCH, rows // BATCHES)
-    sized = {
-        name: min(size, wanted) for name, size in defaults.items() if name.endswith("batch_size")
-    }
-    batch = own.get("batch_size", sized.get("batch_size", wanted))
-    if "doubtful_weight" in defaults and len(shape) == 1 and rows < FEW_VECTORS:
-        sized["doubtful_weight"] = LOW_DOUBTFUL_WEIGHT
-    if epochs is None:
-        configure(algorithm, own)  # a batch size of the user's own is checked before its use
-        steps = max(1, math.ceil(rows / batch))
-        epochs = max(preset.epochs, min(MOST_EPOCHS, math.ceil(STEPS / steps)))
-    elif not isinstance(epochs, int | np.integer) or epochs < 1:
-        raise InputError(f"epochs is {epochs}; give a whole number above 0, or None")
-    return with_preset(spec, epochs=int(epochs), options=sized | own)
-
-
 def measured(rows: Rows) -> Preprocessing:
     """Shift and scale as these rows have them."""
     names = tuple(map(str, rows.classes))
@@ -585,6 +513,7 @@ def training_data(
         augment=weak_augmentation(preprocessing.shape),
         strong=strong_augmentation(preprocessing.shape),
         weights=torch.from_numpy(rows.weights).to(device) if uneven else None,
+        verified=torch.from_numpy(rows.verified).to(device) if rows.verified.any() else None,
     )
 
 
@@ -647,12 +576,6 @@ def checked_mask(verified: Any, count: int) -> NDArray[np.bool_]:
             f"{count} rows"
         )
     return mask
-
-
-def integrated(network: Classifier, inputs: Tensor, passes: int) -> tuple[Tensor, Tensor | None]:
-    """Monte-Carlo dropout with batch norm frozen."""
-    with only_dropout_on(network):
-        return monte_carlo(network, inputs, passes)
 
 
 def flattened(prefix: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ class Judgement:
     prediction: (N, K) the class probabilities the algorithm would put in its place (ŷ)
     epistemic: (N,) entropy of the prediction, 0 (sure) to 1; NaN where there is none (ε)
     aleatoric: (N,) mean standard deviation of the instance's logit noise; NaN where there is none
+    posterior: (N, K) the true classes by a model of the label noise; None: by the paper's Eq. 6
     """
 
     given: Integers
@@ -26,6 +27,7 @@ class Judgement:
     prediction: Floats
     epistemic: Floats
     aleatoric: Floats
+    posterior: Floats | None = None
 
     @classmethod
     def of(cls, prediction: Floats, given: Integers) -> Self:
@@ -37,6 +39,8 @@ class Judgement:
     @property
     def corrected(self) -> Floats:
         """(N, K) soft corrected labels, y = ω·given + (1 − ω)·prediction (paper Eq. 6)."""
+        if self.posterior is not None:
+            return self.posterior
         corrected: Floats = (1 - self.clean_probability)[:, None] * self.prediction
         corrected[np.arange(len(self.given)), self.given] += self.clean_probability
         return corrected
@@ -59,8 +63,29 @@ class Judgement:
     def with_verified(self, verified: NDArray[np.bool_]) -> Self:
         """The same opinion, but the labels of the (N,) mask `verified` are right for certain."""
         clean = np.where(verified, 1, self.clean_probability).astype(self.clean_probability.dtype)
-        return replace(self, clean_probability=clean)
+        if self.posterior is None:
+            return replace(self, clean_probability=clean)
+        posterior = self.posterior.copy()
+        posterior[verified] = 0
+        posterior[verified, self.given[verified]] = 1
+        return replace(self, clean_probability=clean, posterior=posterior)
+
+    def under(self, posterior: Floats) -> Self:
+        """The same predictions, with what a model of the label noise says: (N, K) true classes."""
+        clean = posterior[np.arange(len(self.given)), self.given]
+        return replace(self, clean_probability=clean, posterior=posterior)
+
+    def beside(self, other: Self, own: Integers, others: Integers) -> Self:
+        """Both as one, in the order of the positions that each has in the whole."""
+        order = np.argsort(np.concatenate([own, others]))
+        theirs = other.arrays()
+        columns = {
+            name: np.concatenate([values, theirs[name]])[order]
+            for name, values in self.arrays().items()
+        }
+        return type(self)(**columns)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The columns by name, to be stored."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        columns = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: values for name, values in columns.items() if values is not None}

@@ -17,18 +17,23 @@ def with_prior(probability: Floats, learned: Floats, prior: Prior) -> Floats:
     training: as they are; balanced: p / learned, renormalised; numbers q: p·q / learned.
     """
     if isinstance(prior, str):
-        if prior == "training":
+        if check_prior_name(prior) == "training":
             return probability
-        if prior != "balanced":
-            raise InputError(
-                f"unknown prior '{prior}'; use training, balanced or a number per class"
-            )
         wanted = np.full(probability.shape[1], 1 / probability.shape[1])
     else:
         wanted = checked_prior(prior, probability.shape[1])
     # A class that the corrected labels do not know at all would be divided by zero.
     weighted = probability * (wanted / np.maximum(learned, 1e-6))
     return weighted / np.maximum(weighted.sum(1, keepdims=True), 1e-30)
+
+
+def check_prior_name(prior: str) -> Literal["training", "balanced"]:
+    """The name, if it is one."""
+    if prior == "training":
+        return "training"
+    if prior == "balanced":
+        return "balanced"
+    raise InputError(f"unknown prior '{prior}'; use training, balanced or a number per class")
 
 
 def checked_prior(prior: Sequence[float], classes: int) -> Floats:

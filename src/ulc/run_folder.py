@@ -21,8 +21,10 @@ Records = list[dict[str, Any]]
 
 class RunFolder:
     """spec.toml, environment.json, data.json, records.jsonl, checkpoint.pt; ids.json where rows
-    have names, encoding.json where they come from a table; at the end labels.csv, judgement.npz,
-    outputs.npz, model.safetensors, model.json, summary.json and done.
+    have names, encoding.json where they come from a table, embedding.npz where images were
+    embedded; at the end judgement.npz, labels.csv, labels.parquet (with pyarrow), corrected.csv,
+    health.json, verified.json (where somebody said which labels were checked), outputs.npz,
+    model.safetensors, model.json, summary.json and done; audit.json where it is an audit.
     """  # noqa: D205 (a list of files, not a sentence)
 
     def __init__(self, path: Path) -> None:
@@ -31,13 +33,7 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, spec: RunSpec) -> "RunFolder":
         """Make the folder, or find the one that this spec has already."""
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{path}: cannot be made ({error.strerror}); choose another place with --out"
-            ) from None
-        folder = cls(path)
+        folder = folder_at(path)
         if not folder.has("spec.toml"):
             folder.write("spec.toml", spec.write().encode())
         elif folder.spec.content != spec.content:
@@ -153,6 +149,21 @@ class RunFolder:
         return ids
 
     @property
+    def threshold(self) -> float:
+        """Labels at least as likely right are trusted."""
+        if self.has("health.json"):
+            return float(self.read_json("health.json")["threshold"])
+        return float(self.spec.options.get("threshold", 0.5))
+
+    @property
+    def verified(self) -> NDArray[np.bool_]:
+        """(N,) the labels that somebody had checked when the run began."""
+        mask = np.zeros(self.read_json("data.json")["examples"], bool)
+        if self.has("verified.json"):
+            mask[self.read_json("verified.json")] = True
+        return mask
+
+    @property
     def judgement(self) -> Judgement:
         """What the run thinks of every label."""
         packed = io.BytesIO(self.read("judgement.npz"))
@@ -165,3 +176,14 @@ class RunFolder:
         """The file is there, but not readable."""
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         return InputError(f"{self.path / name} is damaged ({reason}); train anew with --fresh")
+
+
+def folder_at(path: Path) -> RunFolder:
+    """The folder, made if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be made ({error.strerror}); choose another place with --out"
+        ) from None
+    return RunFolder(path)

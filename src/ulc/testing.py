@@ -421,6 +421,11 @@ class OnlyProtocol:
         """(N,) labels as they came."""
         return self.__data.given
 
+    @property
+    def verified(self) -> Tensor | None:
+        """(N,) labels that somebody checked."""
+        return self.__data.verified
+
     def __len__(self) -> int:
         return len(self.__data)
 

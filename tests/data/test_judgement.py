@@ -1,10 +1,20 @@
 """An opinion on three labels, worked by hand."""
 
+import csv
+import io
+
 import numpy as np
 import pytest
 
 from ulc.judgement import Judgement
-from ulc.labels_table import COLUMNS, as_csv, label_rows
+from ulc.labels_table import (
+    COLUMNS,
+    as_csv,
+    as_parquet,
+    corrected_columns,
+    label_columns,
+    label_rows,
+)
 
 
 @pytest.fixture
@@ -79,8 +89,53 @@ def test_the_table_has_the_most_suspicious_label_first(judgement):
 
 
 def test_the_csv_has_a_header_and_a_line_a_label(judgement):
-    lines = as_csv(label_rows(judgement, ("cat", "dog", "cow, brown"), 0.5)).splitlines()
+    lines = (
+        as_csv(label_columns(judgement, ("cat", "dog", "cow, brown"), 0.5)).decode().splitlines()
+    )
     assert lines[0].split(",") == list(COLUMNS)
     assert lines[1].startswith("1,True,0.0,dog,cat,cat,0.5,0.2,")
     assert '"cow, brown"' in lines[2]
     assert len(lines) == 4
+
+
+def test_the_csv_holds_what_the_rows_hold_to_the_byte(judgement):
+    """As `csv` writes the rows: a gap is nothing, a number as Python spells it."""
+    names, ids = ("cat", "dog", "cow"), ("/a/ü.png", "x,y", 'quoted "z"')
+    rows = label_rows(judgement, names, 0.5, ids)
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    assert as_csv(label_columns(judgement, names, 0.5, ids)) == buffer.getvalue().encode()
+
+
+@pytest.mark.parametrize("ids", [None, ("a", "b", "c")])
+def test_parquet_holds_the_same_as_csv_with_types(judgement, ids):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    verified = np.array([True, False, False])
+    columns = label_columns(judgement, ("cat", "dog", "cow"), 0.5, ids, verified)
+    text = pd.read_csv(io.BytesIO(as_csv(columns)))
+    typed = pd.read_parquet(io.BytesIO(as_parquet(columns)))
+    assert list(typed.columns) == [*COLUMNS, "verified"]
+    assert typed["is_label_issue"].dtype == bool
+    assert typed["epistemic"].isna().sum() == 1
+    pd.testing.assert_frame_equal(text, typed, check_dtype=False)
+
+
+def test_verified_labels_are_marked_and_come_last(judgement):
+    verified = np.array([False, True, False])
+    columns = label_columns(
+        judgement.with_verified(verified), ("cat", "dog", "cow"), 0.6, verified=verified
+    )
+    assert list(columns) == [*COLUMNS, "verified"]
+    assert columns["id"].tolist() == [2, 0, 1]
+    assert columns["verified"].tolist() == [False, False, True]
+    assert not columns["is_label_issue"].any()
+    assert columns["label_score"][2] == 1
+
+
+def test_corrected_takes_the_suggestion_of_issues_only(judgement):
+    """The third is doubted, but its own class is suggested."""
+    columns = corrected_columns(judgement, ("cat", "dog", "cow"), 0.6, ("a", "b", "c"))
+    assert as_csv(columns).decode() == "id,label\na,cat\nb,cat\nc,cow\n"

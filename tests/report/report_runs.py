@@ -6,7 +6,7 @@ import numpy as np
 
 from ulc.config import DataSpec, RunSpec
 from ulc.judgement import Judgement
-from ulc.labels_table import as_csv, label_rows
+from ulc.labels_table import as_csv, label_columns
 from ulc.run_folder import RunFolder
 
 NASTY = "<script>alert(1)</script>"
@@ -63,7 +63,7 @@ def write_run(
     folder.write_json("environment.json", {"packages": {"ulc": version("ulc")}})
     folder.write_arrays("judgement.npz", judgement.arrays())
     folder.write_records(toy_records() if records is None else records)
-    folder.write("labels.csv", as_csv(label_rows(judgement, class_names, 0.5, ids)).encode())
+    folder.write("labels.csv", as_csv(label_columns(judgement, class_names, 0.5, ids)))
     folder.write_json("summary.json", {})
     folder.finish()
     return folder

@@ -1,7 +1,5 @@
 """What the page says about labels, worked by hand; what it draws; what it warns of."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -161,18 +159,30 @@ def test_warnings_of_what_the_run_recorded(tmp_path):
     folder = write_run(
         tmp_path / "run", judgement, "abc", records=records, facts={"skipped": ["a.png"]}
     )
-    folder.write_json("audit.json", {"warnings": ["Said by the audit."]})
-    folder.write_json("health.json", {"warnings": ["Said by the check."]})
+    folder.write_json("audit.json", {"ulc": {"warnings": ["epoch 3: it fell"]}})
+    folder.write_json("health.json", {"threshold": 0.5, "duplicates": {"conflicts": 4}})
     said = "\n".join(warnings(folder, ours, records))
     for part in (
-        "Said by the audit.",
-        "Said by the check.",
+        "ULC, epoch 3: it fell.",
+        "4 groups of identical examples have different labels",
         "1 images could not be read",
         "1.5 classes",
         "2 losses were not finite",
         "fell from 70.0 to 30.0 %",
     ):
         assert part in said
+
+
+def test_signs_that_held_out_rows_gave_are_told(tmp_path):
+    judgement = toy_judgement(300, 3)
+    records = toy_records()
+    records[2]["held_out"] = {"agreement": 0.4, "signs": ["class 'a' is hardly predicted"]}
+    folder = write_run(tmp_path / "run", judgement, "abc", records=records)
+    said = warnings(folder, found(judgement), records)
+    assert said == ["Epoch 2: class 'a' is hardly predicted."]
+    titles = {each.title: each for each in learning_curves(records)}
+    names = [line.name for line in titles["Trust in labels"].lines]
+    assert names == ["labels trusted", "held-out labels predicted"]
 
 
 def test_a_class_that_collapsed_is_named(tmp_path):
@@ -206,6 +216,6 @@ def test_the_gain_is_that_over_the_plain_run_beside(tmp_path):
     plain.write_json("summary.json", {"balanced": {"last": {"accuracy": 0.7}}})
     assert (gain(folders["ulc"]).plain, gain(folders["ulc"]).ours) == (0.7, 0.8)
     assert gain(plain) is None
-    folders["ulc"].write_json("audit.json", {"agreement": {"ce": 0.5, "ulc": 0.6}})
+    content = {name: {"held_out_agreement": each} for name, each in [("plain", 0.5), ("ulc", 0.6)]}
+    folders["ulc"].write_json("audit.json", content)
     assert (gain(folders["ulc"]).plain, gain(folders["ulc"]).ours) == (0.5, 0.6)
-    assert json.loads(folders["ulc"].read("audit.json"))

@@ -259,6 +259,10 @@ def test_a_run_that_is_unfinished(tmp_path, ulc):
     assert "the run is unfinished (4 of 4 epochs); go on with `ulc resume" in said
     (folder.path / "records.jsonl").unlink()
     assert "unfinished (0 of 4 epochs)" in sentence(ulc, folder.path)
+    for name in ("spec.toml", "judgement.npz"):
+        (folder.path / name).unlink()
+    (folder.path / "audit.toml").write_text("")
+    assert "the audit is unfinished; go on with `ulc resume" in sentence(ulc, folder.path)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,8 @@ class DivideMix(Algorithm):
         for side, each in enumerate(self.history.add(losses)):
             belief = self.noise_model.judge(each, self.data.given, self.data.num_classes)
             self.clean_probability[1 - side] = belief.clean_probability  # co-divide: for the peer
+        if self.data.verified is not None:
+            self.clean_probability[:, self.data.verified] = 1
         seen = self.averages()
         for side, (learner, peer) in enumerate(both_ways(self.pair)):
             clean = self.clean_probability[side]

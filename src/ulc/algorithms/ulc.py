@@ -163,6 +163,8 @@ class ULC(Algorithm):
             clean = beliefs[1 - side].clean_probability
             self.doubt[side] = self.normalised(own.log_probability)
             self.trust[side] = trust(clean, self.doubt[side], self.config.doubt_weight)
+            if self.data.verified is not None:
+                self.trust[side, self.data.verified] = 1
             self.prediction[side] = own.prediction
             if own.instance_std is not None:
                 self.instance_std[side] = own.instance_std

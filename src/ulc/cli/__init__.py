@@ -7,7 +7,29 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ulc.cli.options import Data, Device, ImbalanceText, Json, Network, NoiseText, Out, Quiet
+from ulc.cli.apply_command import apply
+from ulc.cli.audit_command import audit, resume_audit
+from ulc.cli.export_command import export
+from ulc.cli.options import (
+    Data,
+    Device,
+    Features,
+    IdColumn,
+    Image,
+    ImbalanceText,
+    Json,
+    Label,
+    Network,
+    NoiseText,
+    Out,
+    Quiet,
+    Setting,
+    Size,
+    SkipBroken,
+    TrueLabel,
+    Verified,
+)  # fmt: skip
+from ulc.cli.predict_command import predict
 from ulc.cli.report_command import report
 from ulc.errors import InputError
 
@@ -32,26 +54,20 @@ def train(
         str,
         typer.Option("--algorithm", "-a", help="See `ulc algorithms`, or your own module:Class."),
     ] = "ulc",
-    label: Annotated[str | None, typer.Option(help="Column of the labels.")] = None,
-    image: Annotated[str | None, typer.Option(help="Column of image paths.")] = None,
-    id_column: Annotated[str | None, typer.Option("--id", help="Column that names rows.")] = None,
-    true_label: Annotated[
-        str | None, typer.Option(help="Column of true labels, for evaluation alone.")
-    ] = None,
-    size: Annotated[
-        int | None, typer.Option(min=8, help="Pixels an image is brought to. Default: 64.")
-    ] = None,
-    skip_broken: Annotated[
-        bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
-    ] = False,
+    label: Label = None,
+    image: Image = None,
+    id_column: IdColumn = None,
+    true_label: TrueLabel = None,
+    verified: Verified = None,
+    features: Features = None,
+    size: Size = None,
+    skip_broken: SkipBroken = False,
     noise: NoiseText = None,
     imbalance: ImbalanceText = None,
     network: Network = "auto",
     epochs: Annotated[int | None, typer.Option(min=1, help="Default: the data set's own.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    setting: Annotated[
-        list[str] | None, typer.Option("--set", help="An option: key=value, such as sgd.lr=0.05.")
-    ] = None,
+    setting: Setting = None,
     spec: Annotated[
         Path | None, typer.Option(help="A spec in TOML instead of all the above.")
     ] = None,
@@ -88,6 +104,8 @@ def train(
             "image": image,
             "id": id_column,
             "true": true_label,
+            "verified": verified,
+            "features": parse.names(features, "--features"),
             "size": size,
             "skip_broken": skip_broken,
         }
@@ -231,9 +249,12 @@ def resume(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a run that was stopped, to the same bits."""
+    """Go on with a run or an audit that was stopped, to the same bits."""
     from ulc.run_folder import RunFolder
 
+    if (run / "audit.toml").is_file():
+        resume_audit(run, device, as_json=as_json, quiet=quiet)
+        return
     spec = RunFolder.open(run).spec
     title = algorithm_title(spec)
     if run.absolute().name != spec.folder_name:
@@ -256,9 +277,15 @@ def show(
 
     folder = RunFolder.open(run)
     title = algorithm_title(folder.spec)
-    print_results([(title, folder)], as_json=as_json, quiet=False)
-    if labels and not as_json:
-        Console().print(tables.suspects_table(folder, labels))
+    if as_json:
+        print(json.dumps([tables.as_json(title, folder) | {"health": tables.health(folder)}]))
+        return
+    print_results([(title, folder)], as_json=False, quiet=False)
+    console = Console()
+    for each in tables.health_tables(folder):
+        console.print(each)
+    if labels:
+        console.print(tables.suspects_table(folder, labels))
 
 
 @app.command()
@@ -441,6 +468,10 @@ def embed_images(
         return embed(source, embedder, pca=pca, seen=bar)
 
 
+app.command()(audit)
+app.command()(apply)
+app.command()(predict)
+app.command()(export)
 app.command()(report)
 
 

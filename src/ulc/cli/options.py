@@ -26,3 +26,26 @@ ImbalanceText = Annotated[
 Network = Annotated[
     str, typer.Option(help="auto, preact_resnet18, small_cnn, mlp or your module:Class.")
 ]
+PriorText = Annotated[
+    str,
+    typer.Option("--prior", help="Class frequencies to assume: training (as learned) or balanced."),
+]
+Label = Annotated[str | None, typer.Option(help="Column of the labels.")]
+Image = Annotated[str | None, typer.Option(help="Column of image paths.")]
+IdColumn = Annotated[str | None, typer.Option("--id", help="Column that names rows.")]
+TrueLabel = Annotated[str | None, typer.Option(help="Column of true labels, for evaluation alone.")]
+Verified = Annotated[
+    str | None, typer.Option(help="Column that says which labels somebody checked.")
+]
+Features = Annotated[
+    str | None, typer.Option(help="Columns to learn from, with commas. Default: all others.")
+]
+Size = Annotated[
+    int | None, typer.Option(min=8, help="Pixels an image is brought to. Default: 64.")
+]
+SkipBroken = Annotated[
+    bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
+]
+Setting = Annotated[
+    list[str] | None, typer.Option("--set", help="An option: key=value, such as sgd.lr=0.05.")
+]

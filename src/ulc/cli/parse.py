@@ -6,37 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, checked
-from ulc.data.sources import SOURCES
+from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError
-
-FILES = {".npz": "npz", ".csv": "table", ".tsv": "table", ".parquet": "table"}
-HUGGING_FACE = ("dataset_info.json", "dataset_dict.json", "state.json")
 
 
 def data(text: str, options: Mapping[str, Any] | None = None) -> DataSpec:
     """A file by its ending, a folder by what it holds, or `SOURCE[:PATH]`."""
-    source, path = source_of(text)
-    where = str(Path(path).absolute()) if path else None
-    given = {name: value for name, value in (options or {}).items() if value is not None}
-    return checked(DataSpec, {"source": source, "path": where} | given, where="data")
-
-
-def source_of(text: str) -> tuple[str, str]:
-    """The kind of data and its path."""
-    suffix = Path(text).suffix.lower()
-    if suffix in FILES:
-        return FILES[suffix], text
-    source, _, path = text.partition(":")
-    if source in SOURCES:
-        return source, path
-    if text and Path(text).is_dir():
-        marked = any((Path(text) / name).is_file() for name in HUGGING_FACE)
-        return "huggingface" if marked else "folder", text
-    what = "unknown kind of data" if text and Path(text).exists() else "no such file or folder"
-    raise InputError(
-        f"{text}: {what}; give FILE.npz, .csv, .tsv or .parquet, a folder of class folders, "
-        "cifar10:DIR, cifar100:DIR or fashion"
-    )
+    return data_spec(text, options)
 
 
 def check_features_file(out: Path, images: DataSpec) -> None:
@@ -101,3 +77,13 @@ def whole_numbers(text: str, option: str) -> list[int]:
         raise InputError(
             f"{option} {text}: give whole numbers with commas, such as 0,1,2"
         ) from None
+
+
+def names(text: str | None, option: str) -> list[str] | None:
+    """`A,B,C`."""
+    if text is None:
+        return None
+    found = [name.strip() for name in text.split(",")]
+    if not all(found):
+        raise InputError(f"{option} {text}: give names with commas, such as A,B,C")
+    return found

@@ -27,11 +27,23 @@ class ProgressBar(Watcher):
         )
         self.task = self.progress.add_task(title, total=epochs, values="")
         self.looked = 0.0
+        self.reading: CountBar | None = None
 
     def __enter__(self) -> "ProgressBar":
-        return self  # the bar starts with the first step, after all input has been read
+        return self  # the bar starts with the first image or step
+
+    def on_read(self, done: int, total: int) -> None:
+        """Show how many images are read; the epochs' bar follows."""
+        if self.reading is None:
+            self.reading = CountBar(self.progress.console, "reading images")
+        self.reading(done, total)
+        if done >= total:
+            self.reading.__exit__()
+            self.reading = None
 
     def __exit__(self, *_: object) -> None:
+        if self.reading is not None:
+            self.reading.__exit__()
         if self.progress.live.is_started:
             self.progress.stop()
 

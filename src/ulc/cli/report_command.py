@@ -25,10 +25,10 @@ def report(
     """
     from ulc.errors import InputError
     from ulc.files import write_whole
+    from ulc.report.findings import open_run
     from ulc.report.page import make_report
-    from ulc.run_folder import RunFolder
 
-    folder = RunFolder.open(run)
+    folder = open_run(run)
     target = out or folder.path / "report.html"
     if target.suffix.lower() not in (".html", ".htm") or target.is_dir():
         raise InputError(f"{target}: not the name of a page; let --out end in .html")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from ulc.experiments.tables import at
@@ -45,15 +46,68 @@ def percent(value: float | None) -> str:
 def suspects_table(folder: RunFolder, most: int) -> Table:
     """The most suspicious labels of a finished run."""
     names = folder.read_json("data.json")["class_names"]
-    threshold = folder.spec.options.get("threshold", 0.5)
     table = Table(title="Most suspicious labels", title_justify="left")
     for name in ("id", "given", "suggested", "score", "epistemic", "aleatoric"):
         table.add_column(name, justify="left" if name in ("given", "suggested") else "right")
-    rows = label_rows(folder.judgement, names, threshold, folder.ids)
+    rows = label_rows(folder.judgement, names, folder.threshold, folder.ids)
     for row in islice(rows, most):
         values = [row["label_score"], row["epistemic"], row["aleatoric"]]
         cells = ["–" if value is None else f"{value:.3f}" for value in values]
         table.add_row(str(row["id"]), row["given_label"], row["suggested_label"], *cells)
+    return table
+
+
+def health(folder: RunFolder) -> dict[str, Any] | None:
+    """What a run says of its labels as a whole; None: it was made before it said so."""
+    content: dict[str, Any] | None = (
+        folder.read_json("health.json") if folder.has("health.json") else None
+    )
+    return content
+
+
+def health_tables(folder: RunFolder, most: int = 5) -> list[Table | str]:
+    """Classes with most issues, pairs that are confused, copies in conflict; in short."""
+    content = health(folder)
+    if content is None:
+        return []
+    shown: list[Table | str] = [
+        f"{content['issues']} of {content['labels']} labels are issues "
+        f"({percent(content['issue_share'])} %); expected wrong: "
+        f"{percent(content['expected_wrong_share'])} %."
+    ]
+    worst = sorted(content["classes"], key=lambda each: -each["issues"])[:most]
+    if content["issues"]:
+        shown += [classes_table(worst), pairs_table(content["confused_pairs"][:most])]
+    copies = content.get("duplicates")
+    if copies and copies["rows"]:
+        shown.append(
+            f"{copies['rows']} rows have exact copies; in {copies['conflicts']} of "
+            f"{copies['groups']} groups of copies the labels differ (health.json)."
+        )
+    return shown
+
+
+def classes_table(classes: list[dict[str, Any]]) -> Table:
+    """Given classes, those with most issues first."""
+    table = Table("class", title="Classes with most issues", title_justify="left")
+    for name in ("labels", "issues", "issues %", "expected wrong %"):
+        table.add_column(name, justify="right")
+    table.add_column("most suggested")
+    for each in classes:
+        shares = [percent(each["issue_share"]), percent(each["expected_wrong_share"])]
+        counts = [str(each["size"]), str(each["issues"])]
+        table.add_row(
+            escape(each["class"]), *counts, *shares, escape(each["most_suggested"] or "–")
+        )
+    return table
+
+
+def pairs_table(pairs: list[dict[str, Any]]) -> Table:
+    """Given and suggested classes of the issues."""
+    table = Table("given", "suggested", title="Most confused classes", title_justify="left")
+    table.add_column("issues", justify="right")
+    for each in pairs:
+        table.add_row(escape(each["given"]), escape(each["suggested"]), str(each["count"]))
     return table
 
 

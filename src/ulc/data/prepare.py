@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ulc.config import NoiseSpec, RunSpec
 from ulc.data.augment import strong_augmentation, weak_augmentation
+from ulc.data.holding_out import Watched, hold_out
 from ulc.data.imbalance import keep
 from ulc.data.label_files import read_labels
 from ulc.data.noise import corrupt, realised_transition
@@ -29,16 +31,36 @@ if TYPE_CHECKING:
 class Prepared:
     """Training data for the algorithm, truth for the examiner, facts for the record.
 
-    ids, verified, encoding: as `Source` has them, for the examples that were kept
+    training, truth: of the rows that are learned from
+    watched: the rows that are held out, if any; learned: positions of the others
+    stored, ids, verified, encoding, embedding: of all rows, as `Source` has them
     """
 
     training: TensorData
     truth: Truth
     class_names: tuple[str, ...]
     facts: dict[str, Any]
+    stored: Tensor
+    learned: Integers
+    watched: Watched | None = None
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
+    embedding: dict[str, NDArray[Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows on the device, as stored, with their labels."""
+
+    stored: Tensor
+    given: Tensor
+    verified: Tensor | None
+
+    def at(self, positions: Integers) -> "Rows":
+        """Some of them."""
+        verified = None if self.verified is None else self.verified[positions]
+        return Rows(self.stored[positions], self.given[positions], verified)
 
 
 @dataclass(frozen=True)
@@ -50,9 +72,11 @@ class Labelled:
     true: Integers | None
 
 
-def label(spec: RunSpec, on_progress: Progress | None = None) -> Labelled:
+def label(
+    spec: RunSpec, on_progress: Progress | None = None, source: Source | None = None
+) -> Labelled:
     """Load, make uneven, make noisy. Imbalance and noise have random streams of their own."""
-    source = load_source(spec.data, on_progress)
+    source = source or load_source(spec.data, on_progress)
     classes = len(source.class_names)
     kept = kept_rows(source, spec)
     labels, true = source.labels[kept], None if source.true is None else source.true[kept]
@@ -63,7 +87,7 @@ def label(spec: RunSpec, on_progress: Progress | None = None) -> Labelled:
         given = labels
     else:
         # Whoever injects noise says that the labels were right before.
-        rng = np.random.default_rng(streams(spec)[1])
+        rng = np.random.default_rng(streams(spec.seed)[1])
         given, true = corrupt(labels, classes, spec.noise, rng), labels
     verified = None if source.verified is None else source.verified[kept]
     if verified is not None:
@@ -79,16 +103,16 @@ def label(spec: RunSpec, on_progress: Progress | None = None) -> Labelled:
     return Labelled(cut, given, true)
 
 
-def streams(spec: RunSpec) -> list[np.random.SeedSequence]:
-    """Random streams of imbalance and of noise."""
-    return np.random.SeedSequence(spec.seed).spawn(2)
+def streams(seed: int) -> list[np.random.SeedSequence]:
+    """Random numbers for imbalance, for noise and for the choice of rows to hold out."""
+    return np.random.SeedSequence(seed).spawn(3)
 
 
 def kept_rows(source: Source, spec: RunSpec) -> Integers:
     """Positions in the source of the rows that are trained on, in order."""
     # Where labels are already noisy and the truth is known, sizes are cut by the truth.
     reference = source.labels if source.true is None else source.true
-    rng = np.random.default_rng(streams(spec)[0])
+    rng = np.random.default_rng(streams(spec.seed)[0])
     return keep(reference, len(source.class_names), spec.imbalance, rng)
 
 
@@ -105,14 +129,39 @@ def from_file(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Int
     return labels[kept] if len(labels) == total else labels
 
 
-def prepare(spec: RunSpec, device: torch.device, on_progress: Progress | None = None) -> Prepared:
-    """Everything about the data that a run needs, on the device."""
-    labelled = label(spec, on_progress)
+def prepare(
+    spec: RunSpec,
+    device: torch.device,
+    on_progress: Progress | None = None,
+    source: Source | None = None,
+) -> Prepared:
+    """Everything about the data that a run needs, on the device.
+
+    source: what `spec.data` names, if it is read already
+    """
+    labelled = label(spec, on_progress, source)
     source, classes = labelled.source, len(labelled.source.class_names)
     preprocessing = Preprocessing.of(source)
-    training = TensorData(
+    rows = Rows(
         stored=preprocessing.stored(source.inputs).to(device),
         given=torch.from_numpy(labelled.given.astype(np.int64)).to(device),
+        verified=None if source.verified is None else torch.from_numpy(source.verified).to(device),
+    )
+    stored, learned = rows.stored, np.arange(len(labelled.given))
+    watched = None
+    if spec.held_out:
+        places = hold_out(
+            labelled.given, spec.held_out, np.random.default_rng(streams(spec.seed)[2])
+        )
+        if len(places) == 0:
+            raise InputError(f"{source.name}: every class has one row; set held_out = 0")
+        learned = np.delete(learned, places)
+        watched = Watched(places, rows.stored[places], rows.given[places])
+        rows = rows.at(learned)
+    training = TensorData(
+        stored=rows.stored,
+        given=rows.given,
+        verified=rows.verified,
         num_classes=classes,
         seed=spec.seed,
         preprocessing=preprocessing,
@@ -123,15 +172,20 @@ def prepare(spec: RunSpec, device: torch.device, on_progress: Progress | None = 
     if source.test_inputs is not None and source.test_labels is not None:
         test = TestSet(preprocessing.stored(source.test_inputs).to(device), source.test_labels)
     sizes_by = labelled.given if labelled.true is None else labelled.true
-    truth = Truth(train=labelled.true, test=test, small=small_classes(sizes_by, classes))
+    true = None if labelled.true is None else labelled.true[learned]
+    truth = Truth(train=true, test=test, small=small_classes(sizes_by, classes))
     return Prepared(
         training,
         truth,
         source.class_names,
-        facts(labelled, truth),
+        facts(labelled, truth) | ({} if watched is None else {"held_out": len(watched.positions)}),
+        stored,
+        learned,
+        watched,
         ids=source.ids,
         verified=source.verified,
         encoding=source.encoding,
+        embedding=source.embedding,
     )
 
 

@@ -55,6 +55,11 @@ class TrainingData(Protocol):
         """(N,) labels as they came."""
         ...
 
+    @property
+    def verified(self) -> Tensor | None:
+        """(N,) mask of the labels that somebody checked; None: none is known to be."""
+        ...
+
     def __len__(self) -> int: ...
 
     def batches(
@@ -73,6 +78,7 @@ class TensorData:
     """Training data that fits in memory, kept as one tensor on the device.
 
     weights: (N,) how often an example is drawn, all positive; None: once in each pass
+    verified: (N,) mask of the labels that somebody checked; None: none is known to be
     """
 
     stored: Tensor
@@ -83,6 +89,7 @@ class TensorData:
     augment: Augment
     strong: Augment
     weights: Tensor | None = None
+    verified: Tensor | None = None
 
     def __post_init__(self) -> None:
         if len(self.given) < 4:

@@ -17,6 +17,7 @@ from ulc.data.sources.source import Source
 from ulc.embedding.backbones import Backbone, Recipe, first_line
 from ulc.embedding.cache import Cache
 from ulc.embedding.projection import Projection, fit_projection
+from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError
 from ulc.files import write_whole
 
@@ -100,15 +101,20 @@ def prepared(images: Tensor, recipe: Recipe) -> Tensor:
 
 @dataclass(frozen=True)
 class Embedded:
-    """What a features file holds, and the projection that made it from pooled features."""
+    """What a features file holds, and how it was made."""
 
     arrays: dict[str, NDArray[Any]]
-    projection: Projection
+    how: StoredEmbedding
+
+    @property
+    def projection(self) -> Projection:
+        """What made it from pooled features."""
+        return self.how.projection
 
     def write(self, path: Path) -> None:
         """As an npz that `ulc train` reads."""
         buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **self.arrays)
+        np.savez(buffer, allow_pickle=False, **self.arrays, **self.how.arrays())
         write_whole(path, buffer.getvalue())
 
 
@@ -142,7 +148,21 @@ def embed(
     arrays = {"X": projection(train), "y": source.labels} | others(source)
     if test is not None:
         arrays |= {"X_test": projection(pooled(test)), "y_test": source.test_labels}
-    return Embedded(arrays, projection)
+    return Embedded(arrays, StoredEmbedding.of(embedder.backbone, source.inputs, projection))
+
+
+def embed_new(
+    images: NDArray[np.uint8], how: StoredEmbedding, embedder: Embedder, seen: Seen | None = None
+) -> NDArray[np.float32]:
+    """(N, C, H, W) new images as the vectors that `embed` would have made of them."""
+    parts: list[NDArray[np.float16]] = []
+    done = 0
+    for features in embedder.chunks(images):
+        parts.append(how.projection(features))
+        done += len(features)
+        if seen:
+            seen(done, len(images))
+    return np.concatenate(parts).astype(np.float32)
 
 
 def check_images(source: Source) -> None:

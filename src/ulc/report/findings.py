@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from ulc.blocks.mixture import sum_by
 from ulc.errors import InputError
+from ulc.health import joint_mass, noise_matrix
 from ulc.judgement import Floats, Integers, Judgement
 from ulc.labels_table import issues, losses
 from ulc.run_folder import RunFolder
@@ -55,7 +55,7 @@ class Findings:
         except (KeyError, TypeError) as error:
             raise folder.damaged("data.json", ValueError(f"no {error} in it")) from None
         check(judgement, len(names), folder)
-        return cls.from_judgement(judgement, names, small, threshold(folder))
+        return cls.from_judgement(judgement, names, small, folder.threshold)
 
     @classmethod
     def from_judgement(
@@ -76,7 +76,7 @@ class Findings:
             suggested[place] = part.suggested
             issue[place] = issues(part, threshold)
             loss[place] = losses(part)
-            moved += sums_by(part.given, part.corrected).T
+            moved += joint_mass(part)
             predicted += np.bincount(part.prediction.argmax(1), minlength=classes)
         return cls(
             class_names=class_names,
@@ -118,12 +118,8 @@ class Findings:
 
     @cached_property
     def noise_matrix(self) -> Floats:
-        """(K, K) of the examples that belong to class i by the corrected labels, the share given as j.
-
-        A class that nothing belongs to has a row of zeros.
-        """  # noqa: E501 (one sentence)
-        belongs = self.moved.sum(1, keepdims=True)
-        return np.divide(self.moved, belongs, out=np.zeros_like(self.moved), where=belongs > 0)
+        """(K, K) how the examples of each class, by the corrected labels, were labelled."""
+        return noise_matrix(self.moved)
 
     @cached_property
     def wrong_share(self) -> "WrongShare":
@@ -159,24 +155,11 @@ class WrongShare:
         return max(self.flagged, self.expected, self.moved)
 
 
-def sums_by(given: Integers, corrected: Floats) -> Floats:
-    """(K, K) sums of the (B, K) rows of each given class."""
-    group = torch.from_numpy(given.astype(np.int64))
-    sums: Floats = sum_by(group, torch.from_numpy(corrected).double(), corrected.shape[1]).numpy()
-    return sums
-
-
 def blocks(judgement: Judgement) -> Iterator[tuple[slice, Judgement]]:
     """The judgement in pieces, each with its place."""
     for start in range(0, len(judgement.given), BLOCK):
         place = slice(start, start + BLOCK)
         yield place, Judgement(**{name: each[place] for name, each in judgement.arrays().items()})
-
-
-def threshold(folder: RunFolder) -> float:
-    """Labels that are as likely right as this are trusted."""
-    value = folder.spec.options.get("threshold", 0.5)
-    return float(value) if isinstance(value, int | float) else 0.5
 
 
 def check(judgement: Judgement, classes: int, folder: RunFolder) -> None:
@@ -193,7 +176,7 @@ def misfit(judgement: Judgement, classes: int) -> str | None:
     if rows == 0:
         return "it holds no labels"
     for name, values in arrays.items():
-        shape = (rows, classes) if name == "prediction" else (rows,)
+        shape = (rows, classes) if name in ("prediction", "posterior") else (rows,)
         if values.shape != shape:
             return f"{name} has shape {values.shape}, not {shape}"
     if judgement.given.dtype.kind not in "iu":
@@ -205,13 +188,22 @@ def misfit(judgement: Judgement, classes: int) -> str | None:
     return None
 
 
-def finished(path: RunFolder) -> None:
+def open_run(path: Path) -> RunFolder:
+    """The folder of a run or an audit."""
+    if (path / "audit.toml").is_file() and not (path / "done").is_file():
+        raise InputError(
+            f"{path}: the audit is unfinished; go on with `ulc resume {path}`, then make the report"
+        )
+    return RunFolder.open(path)
+
+
+def finished(folder: RunFolder) -> None:
     """Raise unless the run ended well."""
-    if path.done:
+    if folder.done:
         return
-    epochs = path.spec.epochs
-    trained = len(path.records) if path.has("records.jsonl") else 0
+    epochs = folder.spec.epochs
+    trained = len(folder.records) if folder.has("records.jsonl") else 0
     raise InputError(
-        f"{path.path}: the run is unfinished ({trained} of {epochs} epochs); "
-        f"go on with `ulc resume {path.path}`, then make the report"
+        f"{folder.path}: the run is unfinished ({trained} of {epochs} epochs); "
+        f"go on with `ulc resume {folder.path}`, then make the report"
     )

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from ulc.errors import InputError
 from ulc.report import figures, training_record
 from ulc.report.examples import Examples, find_examples
-from ulc.report.findings import Findings, finished, threshold
+from ulc.report.findings import Findings, finished
 from ulc.report.losses import class_losses
 from ulc.report.overview import class_rows, frequent_pairs, heat_map
 from ulc.report.suspects import in_script, list_suspects
@@ -87,7 +87,7 @@ def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
         "version": version("ulc"),
         "findings": findings,
         "examples_count": len(findings),
-        "threshold": threshold(folder),
+        "threshold": folder.threshold,
         "wrong": findings.wrong_share,
         "known_wrong": data.get("wrong_share"),
         "gain": training_record.gain(folder),

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ulc.labels_table import number
+import numpy as np
+
 from ulc.report.examples import Examples
 from ulc.report.findings import Findings
 
@@ -53,6 +54,11 @@ def one(findings: Findings, row: int, name: str, examples: Examples, place: int)
         "values": list(examples.values[place]) if examples.values else None,
     }
     return {key: value for key, value in record.items() if value is not None}
+
+
+def number(value: float) -> float | None:
+    """Six digits are enough; None where there is no number."""
+    return None if np.isnan(value) else round(float(value), 6)
 
 
 def in_script(content: Any) -> str:

@@ -25,6 +25,7 @@ ACCURACIES = (
 )
 SHARES = (
     (("train", "trusted"), "labels trusted", "right-line"),
+    (("held_out", "agreement"), "held-out labels predicted", "wrong-line"),
     (("labels", "auc"), "wrong told from right (AUC)", "grey-line"),
 )
 FIGURES = (
@@ -39,7 +40,8 @@ FIGURES = (
         SHARES,
         True,
         "The share of given labels that the method trusts; it should settle, neither at 0 nor "
-        "(unless your labels are clean) at 100 %.",
+        "(unless your labels are clean) at 100 %. Held-out labels are wrong as often as the "
+        "others, so not all of them can be predicted.",
     ),
     (
         "Accuracy on the test set",
@@ -49,7 +51,7 @@ FIGURES = (
         "a fall late in training means that wrong labels are being learned.",
     ),
 )
-MOST = 10  # warnings of one kind
+MOST = 5  # warnings of one kind
 
 
 @dataclass(frozen=True)
@@ -107,21 +109,16 @@ class Gain:
 
 def gain(folder: RunFolder) -> Gain | None:
     """As the audit compared them, or beside the plain run that `ulc train` left; None: unknown."""
-    agreement = audit(folder).get("agreement")
-    if isinstance(agreement, dict):
-        plain, ours = at(agreement, ("ce",)), at(agreement, (folder.spec.algorithm,))
-        if plain is not None and ours is not None and folder.spec.algorithm != "ce":
-            return Gain(plain, ours, "agreement with held-out given labels")
+    compared = audit(folder)
+    plain, ours = (at(compared, (name, "held_out_agreement")) for name in ("plain", "ulc"))
+    if plain is not None and ours is not None:
+        return Gain(plain, ours, "held-out labels that are predicted")
     beside = plain_run(folder)
     if beside is None:
         return None
     way = ("balanced", "last", "accuracy")
     plain, ours = (at(each.read_json("summary.json"), way) for each in (beside, folder))
-    return (
-        None
-        if plain is None or ours is None
-        else Gain(plain, ours, "test accuracy, balanced prior")
-    )
+    return None if plain is None or ours is None else Gain(plain, ours, "test accuracy")
 
 
 def plain_run(folder: RunFolder) -> RunFolder | None:
@@ -157,22 +154,37 @@ def optional(folder: RunFolder, name: str) -> dict[str, Any]:
 
 def warnings(folder: RunFolder, findings: Findings, records: Records) -> list[str]:
     """What to know before believing the page."""
-    found = [*told(folder), *of_data(folder), *of_training(records), *of_labels(findings)]
-    return list(dict.fromkeys(found))
+    found = [*of_audit(folder, records), *of_data(folder), *of_training(records)]
+    return list(dict.fromkeys([*found, *of_labels(findings)]))
 
 
-def told(folder: RunFolder) -> Iterator[str]:
-    """Warnings that other commands wrote down."""
-    for name in ("audit.json", "health.json"):
-        listed = optional(folder, name).get("warnings", [])
-        yield from (each for each in listed if isinstance(each, str))
+def of_audit(folder: RunFolder, records: Records) -> Iterator[str]:
+    """Signs of collapse that rows held out gave, in an audit's two trainings or in this one."""
+    compared = audit(folder)
+    for name, who in (("plain", "Plain training"), ("ulc", "ULC")):
+        told = compared.get(name)
+        listed = told.get("warnings", []) if isinstance(told, dict) else []
+        yield from (f"{who}, {each}." for each in listed[:MOST])
+    if not compared:
+        signs = [
+            f"Epoch {epoch}: {sign}."
+            for epoch, record in enumerate(records)
+            for sign in record.get("held_out", {}).get("signs", ())
+        ]
+        yield from signs[-MOST:]
 
 
 def of_data(folder: RunFolder) -> Iterator[str]:
-    """Of what was read."""
+    """Of what was read: images left out, copies whose labels differ."""
     skipped = folder.read_json("data.json").get("skipped", [])
     if skipped:
         yield f"{len(skipped)} images could not be read and were left out (data.json lists them)."
+    conflicts = at(optional(folder, "health.json"), ("duplicates", "conflicts"))
+    if conflicts:
+        yield (
+            f"{conflicts:.0f} groups of identical examples have different labels, so some of these "
+            "are wrong for certain (health.json lists them)."
+        )
 
 
 def of_training(records: Records) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,27 +14,38 @@ from ulc.run_folder import RunFolder
 NAME = "checkpoint.pt"
 
 
-def save(algorithm: Algorithm, epoch: int, folder: RunFolder) -> None:
+@dataclass(frozen=True)
+class Kept:
+    """The state of an epoch to come back to."""
+
+    epoch: int
+    state: dict[str, Any]
+
+
+def save(algorithm: Algorithm, epoch: int, folder: RunFolder, kept: Kept | None = None) -> None:
     """Keep the state after `epoch`."""
     buffer = io.BytesIO()
     content = {"epoch": epoch, "torch": str(torch.__version__), "state": algorithm.state_dict()}
+    if kept is not None:
+        content["kept"] = {"epoch": kept.epoch, "state": kept.state}
     torch.save(content, buffer)
     folder.write(NAME, buffer.getvalue())
 
 
-def restore(algorithm: Algorithm, folder: RunFolder) -> int:
+def restore(algorithm: Algorithm, folder: RunFolder) -> tuple[int, Kept | None]:
     """Take up the saved state; return the epoch to go on with, 0 if nothing is saved."""
     if not folder.has(NAME):
-        return 0
+        return 0, None
     content = read(folder)
     try:
         algorithm.load_state_dict(content["state"])
-    except (RuntimeError, ValueError, KeyError) as error:
+        kept = Kept(**content["kept"]) if "kept" in content else None
+    except (RuntimeError, ValueError, KeyError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(
             f"{folder.path / NAME} does not fit this version ({reason}); train anew with --fresh"
         ) from None
-    return int(content["epoch"]) + 1
+    return int(content["epoch"]) + 1, kept
 
 
 def read(folder: RunFolder) -> dict[str, Any]:

@@ -6,36 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from ulc.algorithms.base import Algorithm
 from ulc.blocks.averages import Record
-from ulc.blocks.learner import evaluating
-from ulc.data.preprocessing import Preprocessing
 from ulc.errors import InputError
 from ulc.networks.classifier import Classifier
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """(V, …) stored rows that are not learned from, with their given labels and weights."""
-
-    stored: Tensor
-    given: Tensor
-    weights: Tensor
-    preprocessing: Preprocessing
-
-    @torch.no_grad()
-    def agreement(self, algorithm: Algorithm, size: int = 1024) -> float:
-        """Weighted share of the rows whose given label is predicted."""
-        with evaluating(algorithm):
-            predicted = [
-                algorithm.predict_proba(self.preprocessing.ready(part)).argmax(1)
-                for part in self.stored.split(size)
-            ]
-        hit = (torch.cat(predicted) == self.given) * self.weights
-        return float(hit.sum() / self.weights.sum())
+from ulc.training.held_out import HeldOut
 
 
 @dataclass

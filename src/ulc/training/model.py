@@ -1,23 +1,44 @@
 """A trained model: weights as safetensors, the rest as JSON; no training data."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors
 import safetensors.torch
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
-from ulc.blocks.learner import evaluating, mean_prediction
+from ulc.algorithms.base import array, seeded
+from ulc.blocks.learner import evaluating, mean_prediction, only_dropout_on
+from ulc.blocks.uncertainty import monte_carlo, normalised_entropy
 from ulc.config import NetworkSpec, Spec, checked
 from ulc.data.preprocessing import Preprocessing
 from ulc.errors import InputError
+from ulc.files import write_whole
 from ulc.judgement import Floats
 from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.prior import Prior, with_prior
 from ulc.run_folder import RunFolder
+
+UNCERTAINTY = 2**31 + 1  # no epoch has this number, nor do initial weights
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """How unsure a model is of each row.
+
+    epistemic: (N,) entropy of the prediction over log K, 0 (sure) to 1
+    aleatoric: (N,) mean standard deviation of the row's logit noise; None where none is learned
+    """
+
+    epistemic: Floats
+    aleatoric: Floats | None
 
 
 class ModelSpec(Spec):
@@ -43,22 +64,68 @@ class Model:
     def predict_proba(
         self, inputs: NDArray[Any], *, prior: Prior = "training", size: int = 1024
     ) -> Floats:
-        """(N, …) stored inputs to (N, K) probabilities under the prior."""
-        preprocessing = self.spec.preprocessing
-        device = next(self.networks.parameters()).device
+        """(N, …) inputs as they came to (N, K) probabilities under the prior."""
+        probability = self.predict_stored(self.spec.preprocessing.stored(inputs), size)
+        return with_prior(probability, np.asarray(self.spec.class_prior), prior)
+
+    def predict_stored(self, stored: Tensor, size: int = 1024) -> Floats:
+        """(N, …) inputs as training keeps them to (N, K) probabilities, as trained."""
+        ready, device = self.spec.preprocessing.ready, next(self.networks.parameters()).device
         with torch.no_grad(), evaluating(self.networks):
             parts = [
-                mean_prediction(self.members, preprocessing.ready(stored.to(device)))
-                for stored in preprocessing.stored(inputs).split(size)
+                mean_prediction(self.members, ready(part.to(device))) for part in stored.split(size)
             ]
-        probability: Floats = torch.cat(parts).cpu().numpy()
-        return with_prior(probability, np.asarray(self.spec.class_prior), prior)
+        return array(torch.cat(parts))
+
+    def uncertainty(
+        self, inputs: NDArray[Any], *, passes: int, seed: int, size: int = 1024
+    ) -> Uncertainty:
+        """How unsure the model is of (N, …) inputs as they came."""
+        stored = self.spec.preprocessing.stored(inputs)
+        return self.uncertainty_stored(stored, passes=passes, seed=seed, size=size)
+
+    def uncertainty_stored(
+        self, stored: Tensor, *, passes: int, seed: int, size: int = 1024
+    ) -> Uncertainty:
+        """How unsure the model is of (N, …) inputs as training keeps them.
+
+        With dropout or logit noise: entropy of the mean over `passes` dropout passes, mean of the
+        networks, as in training, and the learned noise. Without: the entropy of the prediction.
+        """
+        if self.spec.heads.dropout == 0 and not self.spec.heads.logit_noise:
+            probability = self.predict_stored(stored, size).astype(np.float64)
+            probability /= probability.sum(1, keepdims=True)
+            log_probability = torch.from_numpy(np.log(np.maximum(probability, 1e-30)))
+            return Uncertainty(array(normalised_entropy(log_probability).float()), None)
+        device = next(self.networks.parameters()).device
+        doubts, noises = [], []
+        with seeded(seed, UNCERTAINTY):
+            for part in stored.split(size):
+                ready = self.spec.preprocessing.ready(part.to(device))
+                said = [integrated(each, ready, passes) for each in self.members]
+                doubts.append(torch.stack([normalised_entropy(log) for log, _ in said]).mean(0))
+                stds = [std for _, std in said if std is not None]
+                noises += [torch.stack(stds).mean((0, 2))] if stds else []
+        aleatoric = array(torch.cat(noises)) if noises else None
+        return Uncertainty(array(torch.cat(doubts)), aleatoric)
 
     def save(self, folder: RunFolder) -> None:
         """Write model.safetensors and model.json."""
-        weights = {name: value.contiguous() for name, value in self.networks.state_dict().items()}
-        folder.write("model.safetensors", safetensors.torch.save(weights))
+        folder.write("model.safetensors", safetensors.torch.save(self.weights()))
         folder.write("model.json", self.spec.model_dump_json(indent=1).encode())
+
+    def save_file(self, path: Path) -> None:
+        """Write weights and spec as one safetensors file, the spec as JSON in its header."""
+        header = {
+            "ulc": self.spec.model_dump_json(),
+            "class_names": json.dumps(self.spec.class_names),
+        }
+        write_whole(path, safetensors.torch.save(self.weights(), header))
+
+    def weights(self) -> dict[str, Tensor]:
+        """All that was learned, by name."""
+        state = self.networks.state_dict()
+        return {name: value.cpu().contiguous() for name, value in state.items()}
 
     @classmethod
     def untrained(cls, spec: ModelSpec, new_backbone: NewBackbone | None = None) -> "Model":
@@ -86,3 +153,33 @@ class Model:
             # safetensors and torch raise several kinds for a damaged file.
             raise folder.damaged("model.safetensors", error) from None
         return model
+
+    @classmethod
+    def load_file(cls, path: Path) -> "Model":
+        """Read what `save_file` wrote."""
+        try:
+            with safetensors.safe_open(path, framework="pt") as file:
+                content = json.loads((file.metadata() or {})["ulc"])
+                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except FileNotFoundError:
+            raise InputError(f"{path}: no such file; `ulc export` writes one") from None
+        except Exception as error:
+            raise unreadable(path, error) from None
+        model = cls.untrained(checked(ModelSpec, content, where=str(path)))
+        try:
+            model.networks.load_state_dict(weights)
+        except RuntimeError as error:
+            raise unreadable(path, error) from None
+        return model
+
+
+def unreadable(path: Path, error: Exception) -> InputError:
+    """One sentence for a file that is no model."""
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return InputError(f"{path}: not a readable model ({reason}); export it again")
+
+
+def integrated(network: Classifier, inputs: Tensor, passes: int) -> tuple[Tensor, Tensor | None]:
+    """Monte-Carlo dropout with batch norm frozen."""
+    with only_dropout_on(network):
+        return monte_carlo(network, inputs, passes)

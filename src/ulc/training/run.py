@@ -7,54 +7,111 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ulc.algorithms import configure, find_algorithm
 from ulc.algorithms.base import Algorithm
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared, prepare
+from ulc.data.sources.source import Source
 from ulc.errors import InputError
+from ulc.judged import Judged
 from ulc.judgement import Judgement
-from ulc.labels_table import as_csv, label_rows
+from ulc.judging_new import judge_new
 from ulc.networks import network_maker
 from ulc.run_folder import RunFolder
+from ulc.training.held_out import HeldOut
 from ulc.training.model import Model, ModelSpec
 from ulc.training.trainer import SAVE_EVERY, Training, Watcher, summarise
+from ulc.training.watch import Watch
 
 PACKAGES = ("ulc", "torch", "numpy", "scikit-learn", "safetensors", "pydantic")
 
 
-def run(
+def run(  # noqa: PLR0913 (a spec and how to go about it)
     spec: RunSpec,
     out: Path,
     *,
     device: str = "auto",
     watcher: Watcher | None = None,
     save_every: float = SAVE_EVERY,
+    source: Source | None = None,
 ) -> RunFolder:
-    """Train what `spec` says in its own folder under `out`; a finished run is not repeated."""
+    """Train what `spec` says in its own folder under `out`; a finished run is not repeated.
+
+    source: what `spec.data` names, if it is read already
+    """
     spec = resolved(spec)
     path = out / spec.folder_name
     if (path / "done").is_file():
         return RunFolder.open(path)
     # All that can be wrong with the input is found before anything is written.
     on = chosen_device(device)
-    prepared = prepare(spec, on)
+    watcher = watcher or Watcher()
+    prepared = prepare(spec, on, watcher.on_read, source)
     algorithm = build(spec, prepared, on)
     folder = RunFolder.create(path, spec)
     with folder.locked():
         folder.write_json("environment.json", environment(on))
         write_data(folder, prepared)
-        training = Training(algorithm, prepared.truth, prepared.training.preprocessing, folder)
-        judgement = training.run(spec.epochs, watcher or Watcher(), save_every)
-        folder.write_arrays("judgement.npz", judgement.arrays())
+        training = Training(
+            algorithm,
+            prepared.truth,
+            prepared.training.preprocessing,
+            folder,
+            watch_of(prepared),
+        )
+        judgement = training.run(spec.epochs, watcher, save_every)
+        judged = Judged(
+            whole_judgement(spec, judgement, algorithm, prepared),
+            prepared.class_names,
+            algorithm.threshold,
+            prepared.ids,
+            prepared.verified,
+            prepared.stored.cpu().numpy(),
+        )
+        judged.write(folder)
         folder.write_arrays("outputs.npz", algorithm.outputs())
-        rows = label_rows(judgement, prepared.class_names, algorithm.threshold, prepared.ids)
-        folder.write("labels.csv", as_csv(rows).encode())
-        model(spec, prepared, algorithm, judgement).save(folder)
-        folder.write_json("summary.json", summarise(folder.records, spec.epochs))
+        model(spec, prepared, algorithm, judged.believed).save(folder)
+        summary = summarise(folder.records, spec.epochs)
+        if training.kept is not None:
+            summary["kept_epoch"] = training.kept.epoch
+        folder.write_json("summary.json", summary)
         folder.finish()
     return folder
+
+
+def watch_of(prepared: Prepared) -> Watch | None:
+    """Who watches the training on the rows that were held out, if any were."""
+    watched = prepared.watched
+    if watched is None:
+        return None
+    weights = torch.ones_like(watched.given, dtype=torch.float32)
+    preprocessing = prepared.training.preprocessing
+    held_out = HeldOut(watched.stored, watched.given, weights, preprocessing)
+    return Watch(held_out, prepared.class_names)
+
+
+def whole_judgement(
+    spec: RunSpec, judgement: Judgement, algorithm: Algorithm, prepared: Prepared
+) -> Judgement:
+    """The algorithm's opinion on what it learned from, and from it one on what was held out."""
+    watch = watch_of(prepared)
+    if watch is None or prepared.watched is None:
+        return judgement
+    handed = model(spec, prepared, algorithm, judgement)
+    passes = int(spec.options.get("passes", 1))
+    seen = handed.uncertainty_stored(prepared.watched.stored, passes=passes, seed=spec.seed)
+    told = not np.isnan(judgement.epistemic).any()
+    other = judge_new(
+        judgement,
+        watch.held_out.predicted(algorithm),
+        watch.given,
+        epistemic=seen.epistemic if told else None,
+        aleatoric=seen.aleatoric if told else None,
+    )
+    return judgement.beside(other, prepared.learned, prepared.watched.positions)
 
 
 def write_data(folder: RunFolder, prepared: Prepared) -> None:
@@ -64,6 +121,8 @@ def write_data(folder: RunFolder, prepared: Prepared) -> None:
         folder.write_json("ids.json", prepared.ids)
     if prepared.encoding is not None:
         folder.write_json("encoding.json", prepared.encoding.model_dump(mode="json"))
+    if prepared.embedding is not None:
+        folder.write_arrays("embedding.npz", prepared.embedding)
 
 
 def resolved(spec: RunSpec) -> RunSpec:

@@ -1,5 +1,6 @@
 """The one loop: train, score, record, keep."""
 
+import copy
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,8 @@ from ulc.judgement import Floats, Judgement
 from ulc.prior import with_prior
 from ulc.run_folder import Records, RunFolder
 from ulc.training import checkpoint
+from ulc.training.checkpoint import Kept
+from ulc.training.watch import Watch
 
 DIVERGED = "the training diverged; lower the learning rate (--set sgd.lr=… or adam.lr=…)"
 SAVE_EVERY = 30.0  # seconds between checkpoints: a kill loses no more than this
@@ -26,6 +29,9 @@ SAVE_EVERY = 30.0  # seconds between checkpoints: a kill loses no more than this
 
 class Watcher:
     """Told what happens; this one does not listen."""
+
+    def on_read(self, done: int, total: int) -> None:
+        """While images are read."""
 
     def on_step(self, epoch: int, seen: Averages) -> None:
         """After each step of an epoch."""
@@ -35,19 +41,32 @@ class Watcher:
 
 
 class Training:
-    """An algorithm on its way through the epochs of a run."""
+    """An algorithm on its way through the epochs of a run.
+
+    watch: where rows are held out; the state it would keep is then the one that is handed over
+    """
 
     def __init__(
-        self, algorithm: Algorithm, truth: Truth, preprocessing: Preprocessing, folder: RunFolder
+        self,
+        algorithm: Algorithm,
+        truth: Truth,
+        preprocessing: Preprocessing,
+        folder: RunFolder,
+        watch: Watch | None = None,
     ) -> None:
         self.algorithm = algorithm
         self.truth = truth
         self.preprocessing = preprocessing
         self.folder = folder
+        self.watch = watch
+        self.kept: Kept | None = None
 
     def run(self, epochs: int, watcher: Watcher, save_every: float = SAVE_EVERY) -> Judgement:
-        """Train to `epochs`, going on from where the folder stopped; return the last judgement."""
-        start = checkpoint.restore(self.algorithm, self.folder)
+        """Train to `epochs`, going on from where the folder stopped; return the judgement.
+
+        It is that of the last epoch or, where rows are held out, of the epoch that is kept.
+        """
+        start, self.kept = checkpoint.restore(self.algorithm, self.folder)
         records: Records = self.folder.records[:start] if start else []
         for record in records:
             watcher.on_epoch(record)
@@ -55,12 +74,26 @@ class Training:
         for epoch in range(start, epochs):
             record = self.epoch(epoch, watcher)
             records.append(record)
+            self.keep(records)
             if epoch + 1 == epochs or time.monotonic() - saved >= save_every:
                 self.folder.write_records(records)
-                checkpoint.save(self.algorithm, epoch, self.folder)
+                checkpoint.save(self.algorithm, epoch, self.folder, self.kept)
                 saved = time.monotonic()
             watcher.on_epoch(record)
+        if self.kept is not None:
+            self.algorithm.load_state_dict(self.kept.state)
         return self.algorithm.judge()
+
+    def keep(self, records: Records) -> None:
+        """Keep this epoch's state if the watch says so; note signs of collapse otherwise."""
+        if self.watch is None:
+            return
+        if self.watch.keeps(records) or self.kept is None:
+            state = copy.deepcopy(self.algorithm.state_dict())
+            self.kept = Kept(records[-1]["epoch"], state)
+        signs = self.watch.signs(records)
+        if signs:
+            records[-1]["held_out"]["signs"] = signs
 
     def epoch(self, epoch: int, watcher: Watcher) -> dict[str, Any]:
         """Train one epoch and score it."""
@@ -76,6 +109,8 @@ class Training:
         if not np.isfinite(judgement.prediction).all():
             raise InputError(f"epoch {epoch}: predictions are not finite: {DIVERGED}")
         scores = self.score(judgement)
+        if self.watch is not None:
+            scores["held_out"] = self.watch.observe(self.algorithm, judgement)
         seconds = {"train": trained - began, "score": time.perf_counter() - trained}
         return {"epoch": epoch, "train": learned, **scores, "seconds": seconds}
 

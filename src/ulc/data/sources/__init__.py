@@ -83,6 +83,11 @@ SOURCES = {
 
 def load_source(spec: DataSpec, on_progress: Progress | None = None) -> Source:
     """Read the data set that `spec` names; `on_progress` is told how many images are read."""
+    return checked_reader(spec).load(Path(spec.path or ""), spec, on_progress or silent)
+
+
+def checked_reader(spec: DataSpec) -> Reader:
+    """How the source is read, if it has all it needs and no option it does not know."""
     reader = SOURCES.get(spec.source)
     if reader is None:
         raise InputError(f"unknown data source '{spec.source}'; known: {', '.join(SOURCES)}")
@@ -94,7 +99,7 @@ def load_source(spec: DataSpec, on_progress: Progress | None = None) -> Source:
             raise InputError(
                 f"the source '{spec.source}' has no option '{option}'; drop it (known: {known})"
             )
-    return reader.load(Path(spec.path or ""), spec, on_progress or silent)
+    return reader
 
 
 def silent(done: int, total: int) -> None:

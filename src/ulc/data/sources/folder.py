@@ -22,15 +22,8 @@ class Images:
 
 def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
     """Read every image below the folder; a class is called as its folder."""
-    if not path.is_dir():
-        raise InputError(
-            f"{path}: no such folder; give a folder that holds a folder for each class"
-        )
-    folders = {each.name: each for each in subfolders(path)}
-    split = set(folders) == {"train", "test"} and all(map(subfolders, folders.values()))
-    train = find(folders["train"] if split else path)
-    test = find(folders["test"]) if split else Images([], [])
-    columns = {"given": train.labels} | ({"test": test.labels} if split else {})
+    train, test = split_images(path)
+    columns = {"given": train.labels} | ({"test": test.labels} if test.paths else {})
     names, labels = number_labels(columns)
     pictures = Pictures(list(map(Picture.at, train.paths)), list(map(Picture.at, test.paths)))
     notes = Annotations(
@@ -40,6 +33,18 @@ def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
         test_labels=labels.get("test"),
     )
     return pictures.source(path.name, notes, spec, on_progress)
+
+
+def split_images(path: Path) -> tuple[Images, Images]:
+    """The images of the training set and those of the test set, if there is one."""
+    if not path.is_dir():
+        raise InputError(
+            f"{path}: no such folder; give a folder that holds a folder for each class"
+        )
+    folders = {each.name: each for each in subfolders(path)}
+    if set(folders) == {"train", "test"} and all(map(subfolders, folders.values())):
+        return find(folders["train"]), find(folders["test"])
+    return find(path), Images([], [])
 
 
 def find(path: Path) -> Images:

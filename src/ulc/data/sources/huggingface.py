@@ -53,6 +53,18 @@ def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
 
 def read(path: Path) -> Splits:
     """The splits, from the disk."""
+    content = stored(path)
+    if not isinstance(content, dict):
+        return Splits(content)
+    if "train" not in content:
+        raise InputError(
+            f"{path}: no split 'train' (splits: {listing(list(content))}); give one that has it"
+        )
+    return Splits(content["train"], content.get("test"))
+
+
+def stored(path: Path) -> Any:
+    """A `datasets.Dataset`, or a dict of them by split."""
     if find_spec("datasets") is None:
         raise InputError(
             f"{path}: a Hugging Face data set needs datasets; pip install 'ulc[huggingface]'"
@@ -60,19 +72,12 @@ def read(path: Path) -> Splits:
     import datasets
 
     try:
-        content = datasets.load_from_disk(str(path))
+        return datasets.load_from_disk(str(path))
     except Exception as error:  # a damaged folder makes it raise whatever it stumbles over
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"{path}: not a readable Hugging Face data set ({reason}); write it with save_to_disk"
         ) from None
-    if isinstance(content, datasets.Dataset):
-        return Splits(content)
-    if "train" not in content:
-        raise InputError(
-            f"{path}: no split 'train' (splits: {listing(list(content))}); give one that has it"
-        )
-    return Splits(content["train"], content.get("test"))
 
 
 def is_image(feature: Any) -> bool:

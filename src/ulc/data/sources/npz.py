@@ -17,6 +17,7 @@ from ulc.judgement import Integers
 REAL = "biuf"  # kinds of number that are real: bool, int, unsigned, float
 TEXT = "SU"
 LABELS = ("y", "y_true", "y_test")
+EMBEDDING = "embedding_"  # how the names begin that `ulc embed` adds
 
 
 def load(path: Path) -> Source:
@@ -40,7 +41,14 @@ def load(path: Path) -> Source:
         test_labels=labels.get("y_test"),
         ids=None if "ids" not in arrays else as_text(arrays["ids"], f"{path}: ids"),
         verified=None if "verified" not in arrays else as_flags(arrays["verified"], str(path)),
+        embedding=embedding_arrays(arrays),
     )
+
+
+def embedding_arrays(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]] | None:
+    """What tells how images became X, if `ulc embed` made it."""
+    found = {name: each for name, each in arrays.items() if name.startswith(EMBEDDING)}
+    return found or None
 
 
 def read_labels(

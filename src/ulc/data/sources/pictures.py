@@ -81,6 +81,15 @@ def read_all(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns of odd metadata; the pixels count
         size = (spec.size, spec.size) if spec.size else common_size(pictures) or (SIZE, SIZE)
+    return read_at(pictures, size, spec, on_progress)
+
+
+def read_at(
+    pictures: Sequence[Picture], size: Size, spec: DataSpec, on_progress: Progress
+) -> tuple[NDArray[np.uint8], dict[int, str]]:
+    """The same, brought to a size that is settled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         images = np.zeros((len(pictures), 3, size[1], size[0]), np.uint8)
         broken = fill(images, pictures, on_progress)
     if broken and not spec.skip_broken:

@@ -27,6 +27,7 @@ class Source:
     verified: (N,) the labels that somebody checked; None: nobody said
     encoding: how the columns of a table became vectors
     skipped: what was left out because it cannot be read
+    embedding: how images became these vectors, as `ulc embed` stored it
     """
 
     name: str
@@ -43,6 +44,7 @@ class Source:
     verified: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
     skipped: tuple[str, ...] = ()
+    embedding: dict[str, NDArray[Any]] | None = None
 
     def __post_init__(self) -> None:
         check_inputs(self.inputs, f"{self.name}: inputs")

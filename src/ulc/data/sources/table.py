@@ -60,13 +60,14 @@ def read_table(path: Path) -> pd.DataFrame:
     return table
 
 
-def read_text(path: Path, separator: str) -> pd.DataFrame:
-    """A table in UTF-8, every value as text."""
+def read_text(path: Path, separator: str, *, missing: tuple[str, ...] = MISSING) -> pd.DataFrame:
+    """A table in UTF-8, every value as text; those that are called `missing` are NaN."""
     header = read_header(path, separator)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
-            return pd.read_csv(path, **text_options(header, separator)).set_axis(header, axis=1)
+            options = text_options(header, separator, missing)
+            return pd.read_csv(path, **options).set_axis(header, axis=1)
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from None
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
@@ -76,7 +77,9 @@ def read_text(path: Path, separator: str) -> pd.DataFrame:
         ) from None
 
 
-def text_options(header: list[str], separator: str) -> dict[str, Any]:
+def text_options(
+    header: list[str], separator: str, missing: tuple[str, ...] = MISSING
+) -> dict[str, Any]:
     """How pandas reads our text files."""
     return {
         "sep": separator,
@@ -84,7 +87,7 @@ def text_options(header: list[str], separator: str) -> dict[str, Any]:
         "names": range(len(header)),
         "index_col": False,
         "dtype": str,
-        "na_values": list(MISSING),
+        "na_values": list(missing),
         "keep_default_na": False,
         "encoding": "utf-8-sig",
     }

@@ -1,0 +1,1 @@
+"""The parts of `benchmarks.cleanlab_comparison`: data, methods, scores, tables."""

@@ -1,0 +1,189 @@
+"""The methods that are compared: each takes a cut and returns what was measured."""
+
+import importlib.util
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.comparison.scoring import Flags, score_finding, score_model
+from benchmarks.comparison.settings import CLASSES, Cut
+from ulc.config import DataSpec, RunSpec
+from ulc.errors import InputError
+from ulc.judgement import Floats, Integers
+from ulc.run_folder import RunFolder
+
+Measured = dict[str, Any]
+# A scikit-learn classifier: it has no types.
+Classifier = Any
+FOLDS = 5  # cleanlab's default
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Measures a method from when it is made."""
+
+    wall: float = field(default_factory=time.perf_counter)
+    processor: float = field(default_factory=time.process_time)
+
+    def read(self) -> dict[str, float]:
+        """Seconds of this process, which others on the machine hardly change, and by the wall."""
+        return {
+            "seconds": time.process_time() - self.processor,
+            "wall_seconds": time.perf_counter() - self.wall,
+        }
+
+
+def audit(cut: Cut, seed: int, work: Path) -> Measured:
+    """`ulc audit`, judged by what its folder holds for the user."""
+    from ulc.auditing import audit as run_audit
+
+    data = write_data(cut, work)
+    clock = Clock()
+    folder = run_audit(data, out=work / "audit", seed=seed)
+    taken = clock.read()
+    facts = folder.read_json("audit.json")
+    return {
+        "finding": score_finding(cut, *read_labels_table(folder, cut.ids)),
+        "model": score_folder(cut, folder),
+        "handed_over": facts["handed_over"],
+        "noise_rate": facts["noise_rate"],
+        **taken,
+    }
+
+
+def plain(cut: Cut, seed: int, work: Path) -> Measured:
+    """Cross entropy on all rows, with the settings that `ulc train` has for them."""
+    from ulc.api import train
+    from ulc.experiments.presets import with_preset
+
+    data = DataSpec(source="npz", path=str(write_data(cut, work)))
+    spec = with_preset(RunSpec(data=data, algorithm="ce", seed=seed))
+    clock = Clock()
+    run = train(spec, work)
+    taken = clock.read()
+    return {"model": score_folder(cut, run.folder), **taken}
+
+
+def cleanlab_lr(cut: Cut, seed: int, work: Path) -> Measured:  # noqa: ARG001 (nothing is written)
+    """Logistic regression under cleanlab's defaults."""
+    from sklearn.linear_model import LogisticRegression
+
+    return cleanlab(cut, seed, lambda: LogisticRegression(max_iter=1000))
+
+
+def cleanlab_mlp(cut: Cut, seed: int, work: Path) -> Measured:  # noqa: ARG001 (nothing is written)
+    """A network of the size of ulc's under cleanlab's defaults.
+
+    Stopped early on a tenth of its rows: without, it learns wrong labels by heart and takes longer.
+    """
+    from sklearn.neural_network import MLPClassifier
+
+    return cleanlab(
+        cut,
+        seed,
+        lambda: MLPClassifier(hidden_layer_sizes=(512,), early_stopping=True, random_state=seed),
+    )
+
+
+METHODS: dict[str, Callable[[Cut, int, Path], Measured]] = {
+    "audit": audit,
+    "plain": plain,
+    "cleanlab-lr": cleanlab_lr,
+    "cleanlab-mlp": cleanlab_mlp,
+}
+NEEDS = {"audit": "ulc.auditing", "cleanlab-lr": "cleanlab", "cleanlab-mlp": "cleanlab"}
+
+
+def check_installed(method: str) -> None:
+    """Raise where a method's package is not there."""
+    module = NEEDS.get(method)
+    if module and importlib.util.find_spec(module) is None:
+        remedy = (
+            "update ulc"
+            if module.startswith("ulc.")
+            else "pip install -c constraints.txt '.[compare]'"
+        )
+        raise InputError(
+            f"the method '{method}' needs {module}, which is not installed; {remedy} or leave it "
+            "out with --methods"
+        )
+
+
+def cleanlab(cut: Cut, seed: int, new_classifier: Callable[[], Classifier]) -> Measured:
+    """CleanLearning: cross-validate, flag, and fit the same classifier again without the flagged.
+
+    All is its default, but for the seed and one process.
+    """
+    from cleanlab.classification import CleanLearning
+
+    clock = Clock()
+    learning = CleanLearning(
+        new_classifier(), seed=seed, cv_n_folds=FOLDS, find_label_issues_kwargs={"n_jobs": 1}
+    )
+    learning.fit(cut.inputs, cut.given)
+    taken = clock.read()
+    issues = learning.get_label_issues()
+    # Rows left out have weight 0; the others make up for those left out of their class.
+    weights = issues["sample_weight"].to_numpy()
+    unpruned = new_classifier().fit(cut.inputs, cut.given)
+    return {
+        "finding": score_finding(
+            cut, issues["label_quality"].to_numpy(), issues["is_label_issue"].to_numpy()
+        ),
+        "model": score_model(
+            cut, probabilities(learning.clf, cut.test_inputs), frequencies(cut.given, weights)
+        ),
+        "unpruned": score_model(
+            cut,
+            probabilities(unpruned, cut.test_inputs),
+            frequencies(cut.given, np.ones(len(cut.given))),
+        ),
+        **taken,
+    }
+
+
+def probabilities(classifier: Classifier, inputs: Floats) -> Floats:
+    """(N, K) of all classes; one that pruning left nothing of has probability 0."""
+    known = classifier.predict_proba(inputs)
+    every = np.zeros((len(inputs), len(CLASSES)))
+    every[:, classifier.classes_] = known
+    return every
+
+
+def frequencies(labels: Integers, weights: Floats) -> Floats:
+    """(K,) weighted shares of the classes."""
+    counts = np.bincount(labels, weights=weights, minlength=len(CLASSES))
+    return counts / counts.sum()
+
+
+def write_data(cut: Cut, work: Path) -> Path:
+    """The file that a user would have: no true labels, no test set."""
+    path = work / "data.npz"
+    np.savez(
+        path, X=cut.inputs, y=cut.given, ids=cut.ids.astype(str), class_names=np.array(CLASSES)
+    )
+    return path
+
+
+def read_labels_table(folder: RunFolder, ids: Integers) -> tuple[Floats, Flags]:
+    """Scores and flags of labels.csv, in the order of `ids`."""
+    import pandas as pd
+
+    table = pd.read_csv(folder.path / "labels.csv", dtype={"id": str}).set_index("id")
+    if len(table) != len(ids):
+        raise ValueError(f"{folder.path}: labels.csv has {len(table)} rows for {len(ids)}")
+    ordered = table.loc[ids.astype(str).tolist()]
+    return ordered["label_score"].to_numpy(float), ordered["is_label_issue"].to_numpy(bool)
+
+
+def score_folder(cut: Cut, folder: RunFolder) -> Measured:
+    """Accuracy of the model in a run folder."""
+    from ulc.training.model import Model
+
+    model = Model.load(folder)
+    probability = model.predict_proba(cut.test_inputs)
+    return score_model(cut, probability, np.asarray(model.spec.class_prior))

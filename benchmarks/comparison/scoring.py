@@ -1,0 +1,60 @@
+"""How well wrong labels were found and how good a model is, against the truth."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from benchmarks.comparison.settings import Cut
+from ulc.evaluation.predicting import mean, score_predictions
+from ulc.judgement import Floats
+from ulc.prior import with_prior
+
+Flags = NDArray[np.bool_]
+
+
+def score_finding(cut: Cut, label_score: Floats, flagged: Flags) -> dict[str, Any]:
+    """Over all labels and by group; a label's group is its given class's."""
+    wrong = cut.given != cut.true
+    in_small = cut.small[cut.given]
+    return {
+        **finding(label_score, flagged, wrong),
+        "small": finding(label_score[in_small], flagged[in_small], wrong[in_small]),
+        "large": finding(label_score[~in_small], flagged[~in_small], wrong[~in_small]),
+    }
+
+
+def finding(label_score: Floats, flagged: Flags, wrong: Flags) -> dict[str, float | None]:
+    """Scores of (N,) opinions on labels; low `label_score` is suspicious.
+
+    Where no label is wrong there is nothing to find: only the two shares of flags are defined.
+    """
+    some = bool(wrong.any())
+    both = some and not bool(wrong.all())
+    return {
+        "wrong": mean(wrong),
+        "auc": float(roc_auc_score(wrong, -label_score)) if both else None,
+        "average_precision": float(average_precision_score(wrong, -label_score)) if both else None,
+        "precision": mean(wrong[flagged]) if some else None,
+        "recall": mean(flagged[wrong]),
+        "flagged": mean(flagged),
+        "correct_flagged": mean(flagged[~wrong]),
+    }
+
+
+def score_model(cut: Cut, probability: Floats, learned: Floats) -> dict[str, Any]:
+    """Accuracy of (N, K) test probabilities as they are and with the balanced prior.
+
+    learned: (K,) class frequencies that the model was trained under
+    """
+    return {
+        "training": accuracies(cut, probability),
+        "balanced": accuracies(cut, with_prior(probability, learned, "balanced")),
+    }
+
+
+def accuracies(cut: Cut, probability: Floats) -> dict[str, Any]:
+    """Accuracy in all, and of small and large classes."""
+    scores = score_predictions(probability, cut.test_labels, cut.small)
+    return {name: scores[name] for name in ("accuracy", "small_accuracy", "large_accuracy")}

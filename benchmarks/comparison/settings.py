@@ -1,0 +1,165 @@
+"""The settings that are compared: which classes are small, and which labels are wrong."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.config import ImbalanceSpec, NoiseSpec
+from ulc.data.imbalance import keep
+from ulc.data.label_files import read_labels
+from ulc.data.noise import corrupt
+from ulc.data.sources.npz import load
+from ulc.data.sources.source import Source
+from ulc.data.truth import small_classes
+from ulc.errors import InputError
+from ulc.judgement import Floats, Integers
+
+CLASSES = (
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
+)  # fmt: skip
+# What each class is taken for: the pairs of the literature (`ulc.data.noise`), both ways, and where
+# they say nothing a class that people take it for often (CIFAR-10N).
+LOOK_ALIKE = (8, 9, 0, 5, 7, 3, 2, 4, 0, 1)
+LEAST_RATE, GREATEST_RATE = 0.05, 0.8
+
+IMBALANCES = {
+    "balanced": ImbalanceSpec(kind="none"),
+    "half10": ImbalanceSpec(kind="half", ratio=10),
+}
+SYMMETRIC = {f"symmetric{percent}": percent / 100 for percent in (0, 2, 5, 20, 50)}
+HUMAN = ("aggre", "worse")
+NOISES = (*SYMMETRIC, "by_class", *HUMAN)
+SETTINGS = tuple(f"{imbalance}-{noise}" for imbalance in IMBALANCES for noise in NOISES)
+
+IMBALANCE_TITLES = {"balanced": "balanced", "half10": "1:10"}
+NOISE_TITLES = {
+    **{name: f"symmetric {100 * rate:g} %" for name, rate in SYMMETRIC.items()},
+    "by_class": "5 to 80 % by class",
+    "aggre": "people, aggre",
+    "worse": "people, worse",
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which rows of which file are learned from and tested on.
+
+    human: a file of what people said of the same images; None: not at hand
+    test: (first, end) of the rows that are tested on; None: the file's own test set
+    """
+
+    features: Path
+    human: Path | None
+    offset: int = 0
+    count: int = 20_000
+    test: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What a method is given (inputs, given), and what only the score knows.
+
+    ids: (N,) number of each row in the file; small: (K,) which classes are small
+    """
+
+    inputs: Floats
+    given: Integers
+    ids: Integers
+    true: Integers
+    small: NDArray[np.bool_]
+    test_inputs: Floats
+    test_labels: Integers
+
+
+def cut(rows: Rows, setting: str, seed: int) -> Cut:
+    """The rows in this setting; the seed draws small classes, wrong labels and the rates' order."""
+    imbalance, noise = setting.split("-")
+    source = read(rows.features)
+    check_rows(rows, len(source.labels), len(source.class_names))
+    # The streams of `ulc train` with this seed, and one more.
+    of_imbalance, of_noise, of_rates = map(
+        np.random.default_rng, np.random.SeedSequence(seed).spawn(3)
+    )
+    ids = np.arange(rows.offset, rows.offset + rows.count)
+    ids = ids[keep(source.labels[ids], len(CLASSES), IMBALANCES[imbalance], of_imbalance)]
+    true = source.labels[ids]
+    if noise in HUMAN:
+        given = human_labels(rows, noise, len(source.labels))[ids]
+    else:
+        given = corrupt(true, len(CLASSES), noise_spec(noise, of_rates), of_noise)
+    if rows.test is None:
+        test_inputs, test_labels = source.test_inputs, source.test_labels
+    else:
+        test = slice(*rows.test)
+        test_inputs, test_labels = source.inputs[test], source.labels[test]
+    if test_inputs is None or test_labels is None:
+        raise InputError(f"{rows.features}: no test set in it; name rows for it with --test-rows")
+    small = small_classes(true, len(CLASSES))
+    return Cut(source.inputs[ids], given, ids, true, small, test_inputs, test_labels)
+
+
+@lru_cache(maxsize=1)
+def read(features: Path) -> Source:
+    """The whole file, once a process."""
+    return load(features)
+
+
+def noise_spec(noise: str, of_rates: np.random.Generator) -> NoiseSpec:
+    """How labels are made wrong."""
+    if noise == "by_class":
+        matrix = look_alike_matrix(of_rates)
+        return NoiseSpec(kind="matrix", matrix=tuple(map(tuple, matrix.tolist())))
+    rate = SYMMETRIC[noise]
+    return NoiseSpec(kind="symmetric", rate=rate) if rate else NoiseSpec(kind="none")
+
+
+def look_alike_matrix(rng: np.random.Generator) -> Floats:
+    """(K, K) row: true class, column: given class.
+
+    Rates go from 5 % to 80 % in even steps; which class has which is drawn. All errors of a class
+    go to its look-alike, so that above 50 % most of a class carries one wrong name.
+    """
+    rates = rng.permutation(np.linspace(LEAST_RATE, GREATEST_RATE, len(CLASSES)))
+    matrix = np.diag(1 - rates)
+    matrix[np.arange(len(CLASSES)), LOOK_ALIKE] = rates
+    return matrix
+
+
+def human_labels(rows: Rows, key: str, count: int) -> Integers:
+    """What people said of all training images."""
+    if rows.human is None:
+        raise InputError(
+            f"the setting '{key}' needs the labels of CIFAR-10N; name their file with --human or "
+            "leave it out with --settings"
+        )
+    labels = read_labels(rows.human, key)
+    if len(labels) != count:
+        raise InputError(
+            f"{rows.human}: {len(labels)} labels for {count} rows; give the file of these rows"
+        )
+    return labels
+
+
+def check_rows(rows: Rows, count: int, classes: int) -> None:
+    """Raise unless the rows are there, of ten classes, and none is both learned and tested on."""
+    end = rows.offset + rows.count
+    if classes != len(CLASSES):
+        raise InputError(f"{rows.features}: {classes} classes; give features of CIFAR-10")
+    if rows.count < 1 or rows.offset < 0 or end > count:
+        raise InputError(
+            f"{rows.features}: has {count} rows; --offset {rows.offset} --rows {rows.count} are "
+            "not among them"
+        )
+    if rows.test is None:
+        return
+    first, last = rows.test
+    if not 0 <= first < last <= count:
+        raise InputError(f"--test-rows {first}:{last} are not in {rows.features}; it has 0:{count}")
+    if first < end and rows.offset < last:
+        raise InputError(
+            f"--test-rows {first}:{last} overlap the training rows {rows.offset}:{end}; "
+            "choose others"
+        )

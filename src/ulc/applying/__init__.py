@@ -1,0 +1,1 @@
+"""What people decided about labels, put into a copy of their data."""

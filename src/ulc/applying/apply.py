@@ -1,0 +1,200 @@
+"""From a run and what somebody decided to a corrected copy of the data."""
+
+import re
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.applying.decisions import ACCEPT, REJECT, RELABEL, Decided, decide, read_decisions
+from ulc.applying.original import Listing, Original, Wanted, check_unchanged
+from ulc.applying.run_rows import RunRows
+from ulc.config import DataSpec
+from ulc.errors import InputError
+from ulc.files import write_whole
+from ulc.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+CORRECTED = re.compile(r"(.+)\.corrected(?:-(\d+))?")
+
+
+@dataclass(frozen=True)
+class Accepting:
+    """Which issues are accepted though nobody looked at them.
+
+    below: only those with a lower label_score; None: all
+    """
+
+    below: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.below is not None and not 0 <= self.below <= 1:
+            raise InputError(f"--below {self.below}: scores lie between 0 and 1; give one of them")
+
+    def among(self, rows: RunRows) -> NDArray[np.bool_]:
+        """(N,) the issues that are meant."""
+        return rows.issue if self.below is None else rows.issue & (rows.score < self.below)
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was written.
+
+    accepted, rejected, relabelled: decisions
+    accepted_unseen: issues that were accepted all together
+    changed: labels that are other than they were
+    verified: labels that are verified now
+    new_classes: labels that no row of the run was given or could have been suggested
+    next_command: what audits the result; None where it is only a list
+    """
+
+    out: str
+    rows: int
+    accepted: int
+    rejected: int
+    relabelled: int
+    accepted_unseen: int
+    changed: int
+    verified: int
+    new_classes: tuple[str, ...]
+    note: str | None
+    next_command: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return asdict(self) | {"new_classes": list(self.new_classes)}
+
+
+def apply(
+    folder: RunFolder,
+    decisions: "Path | DataFrame | None" = None,
+    out: Path | None = None,
+    *,
+    accepting: Accepting | None = None,
+    force: bool = False,
+) -> Applied:
+    """Write a copy of the run's data with labels as decided, and read nothing but labels.
+
+    accepting: issues that nobody decided and that are accepted nevertheless, unverified
+    force: `out` may be the file that the run learned from
+    """
+    if decisions is None and accepting is None:
+        raise InputError("give the decisions as FILE.csv, or accept all issues with --accept-all")
+    given = [] if decisions is None else read_decisions(decisions)
+    rows = RunRows.of(folder)
+    decided = decide(rows, given)
+    original = open_original(folder, rows)
+    target = out or default_out(folder.spec.data, original.suffix)
+    check_out(target, folder.spec.data, original.suffix, decisions, force=force)
+    check_unchanged(original, rows, folder.spec.data.path or folder.spec.data.source)
+    unseen = np.zeros(len(rows), bool)
+    if accepting is not None:
+        unseen = accepting.among(rows) & ~decided.mask & ~original.verified
+    wanted = combine(original, rows, decided, unseen)
+    write_whole(target, original.copy(wanted, target))
+    new = set(wanted.labels[wanted.changed]) - set(rows.class_names)
+    command = None
+    if not isinstance(original, Listing):
+        command = shlex.join(["ulc", "audit", str(target), *original.options()])
+    return Applied(
+        out=str(target),
+        rows=len(rows),
+        accepted=decided.count(ACCEPT),
+        rejected=decided.count(REJECT),
+        relabelled=decided.count(RELABEL),
+        accepted_unseen=int(unseen.sum()),
+        changed=int((wanted.labels != rows.given).sum()),
+        verified=int((original.verified | wanted.decided).sum()),
+        new_classes=tuple(sorted(new)),
+        note=original.note,
+        next_command=command,
+    )
+
+
+def combine(
+    original: Original, rows: RunRows, decided: Decided, unseen: NDArray[np.bool_]
+) -> Wanted:
+    """A decision first, then what is accepted unseen, else the label as it is."""
+    labels = original.labels.copy()
+    labels[unseen] = rows.suggested[unseen]
+    labels[decided.mask] = decided.label[decided.mask]
+    return Wanted(labels, labels != original.labels, decided.mask)
+
+
+def open_original(folder: RunFolder, rows: RunRows) -> Original:
+    """The data that the run learned from, as they are now."""
+    spec = folder.spec
+    if spec.noise.kind != "none" or spec.imbalance.kind != "none":
+        return Listing(
+            rows,
+            "The run made its labels noisy or its classes uneven on purpose, so this is a list of "
+            "its rows by id, not a copy of the data.",
+        )
+    if spec.data.path and not Path(spec.data.path).exists():
+        raise InputError(
+            f"{spec.data.path}: the data of the run are not there any more; put them back"
+        )
+    skipped = folder.read_json("data.json").get("skipped", [])
+    # Each imports what it needs: pandas, Pillow.
+    if spec.data.source == "npz":
+        from ulc.applying.npz_file import NpzFile
+
+        return NpzFile(spec.data)
+    if spec.data.source == "table":
+        from ulc.applying.table_file import TableFile
+
+        return TableFile(spec.data, skipped)
+    if spec.data.source == "folder":
+        from ulc.applying.image_folder import ImageFolder
+
+        return ImageFolder(spec.data, skipped)
+    called = "the position, from 0, of" if rows.ids is None else "what the data call"
+    return Listing(
+        rows,
+        f"A copy of data of the kind '{spec.data.source}' cannot be written, so this is a list: id "
+        f"is {called} each row of the training set; put the labels into your data by it.",
+    )
+
+
+def default_out(data: DataSpec, suffix: str) -> Path:
+    """In the current folder, called as the data; corrected again, it is numbered."""
+    name = Path(data.path).absolute().name if data.path else data.source
+    stem = Path(name).stem if Path(name).suffix.lower() == suffix else name
+    match = CORRECTED.fullmatch(stem)
+    if match is None:
+        return Path(f"{stem}.corrected{suffix}")
+    return Path(f"{match[1]}.corrected-{int(match[2] or 1) + 1}{suffix}")
+
+
+def check_out(
+    out: Path,
+    data: DataSpec,
+    suffix: str,
+    decisions: "Path | DataFrame | None",
+    *,
+    force: bool,
+) -> None:
+    """Raise before the work where its result could not be written, or would harm."""
+    if out.suffix.lower() != suffix:
+        raise InputError(f"--out {out}: the corrected labels are written as {suffix}; end it so")
+    if not out.absolute().parent.is_dir():
+        raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
+    if out.is_dir():
+        raise InputError(f"--out {out}: a folder; give the name of a file")
+    if isinstance(decisions, Path) and same(out, decisions):
+        raise InputError(f"--out {out}: these are the decisions themselves; give another name")
+    if data.path and same(out, Path(data.path)) and not force:
+        raise InputError(
+            f"--out {out}: these are the data of the run; give another name, "
+            "or overwrite them with --force"
+        )
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether both are the same file."""
+    return one.exists() and other.exists() and one.samefile(other)

@@ -1,0 +1,134 @@
+"""What somebody decided: a table with the columns id, decision, label."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.applying.run_rows import RunRows, Texts
+from ulc.data.sources.table import SEPARATORS, read_text
+from ulc.errors import InputError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ACCEPT, REJECT, RELABEL = DECISIONS = ("accept", "reject", "relabel")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One row of the table; `where` says which, for messages."""
+
+    id: str
+    decision: str
+    label: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What was decided for each of N rows of a run.
+
+    kind: (N,) the decision, or None
+    label: (N,) the label that results, where there is a decision
+    """
+
+    kind: Texts
+    label: Texts
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """(N,) the rows that somebody decided."""
+        decided: NDArray[np.bool_] = self.kind != None  # noqa: E711 (element by element)
+        return decided
+
+    def count(self, kind: str) -> int:
+        """How many decisions are of this kind."""
+        return int((self.kind == kind).sum())
+
+
+def read_decisions(source: "Path | DataFrame") -> list[Decision]:
+    """The decisions in a CSV or TSV file or a frame; a row without a decision is none."""
+    if isinstance(source, Path):
+        table, name = read_file(source), str(source)
+    else:
+        table, name = source, "decisions"
+    missing = [column for column in ("id", "decision") if column not in table.columns]
+    if missing:
+        raise InputError(
+            f"{name}: no column '{missing[0]}'; give the columns id, decision and label"
+        )
+    if "label" not in table.columns:
+        table = table.assign(label="")
+    columns = [table[column].fillna("").astype(str) for column in ("id", "decision", "label")]
+    rows = zip(*columns, strict=True)
+    return [
+        checked(Decision(each, decision.strip().lower(), label.strip(), f"{name}: row {place}"))
+        for place, (each, decision, label) in enumerate(rows, start=1)
+        if decision.strip()
+    ]
+
+
+def read_file(path: Path) -> "DataFrame":
+    """The table, every value as it is written."""
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "no such file"
+        raise InputError(f"{path}: {what}; give the decisions as FILE.csv")
+    if path.suffix.lower() not in SEPARATORS:
+        raise InputError(f"{path}: decisions end in {' or '.join(SEPARATORS)}; save them so")
+    try:
+        table = read_text(path, SEPARATORS[path.suffix.lower()], missing=())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check it") from None
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise InputError(f"{path}: two columns are called '{twice[0]}'; rename one")
+    return table
+
+
+def checked(decision: Decision) -> Decision:
+    """Raise unless it can be understood by itself."""
+    if decision.decision not in DECISIONS:
+        raise InputError(
+            f"{decision.where}: unknown decision '{decision.decision}'; "
+            f"give {ACCEPT}, {REJECT} or {RELABEL}, or nothing"
+        )
+    if decision.decision == RELABEL and not decision.label:
+        raise InputError(
+            f"{decision.where}: relabels '{decision.id}' but the column 'label' is empty; fill it"
+        )
+    return decision
+
+
+def decide(rows: RunRows, decisions: list[Decision]) -> Decided:
+    """Every decision at its row; the same one may come twice, but not another."""
+    decided = Decided(np.full(len(rows), None, object), np.full(len(rows), None, object))
+    for each in decisions:
+        place = rows.place(each.id, each.where)
+        label = resulting(rows, place, each)
+        before = decided.kind[place]
+        if before is not None and (before, decided.label[place]) != (each.decision, label):
+            raise InputError(
+                f"{each.where}: '{each.id}' was decided otherwise in a row above "
+                f"({before} '{decided.label[place]}'); keep one of the two"
+            )
+        decided.kind[place], decided.label[place] = each.decision, label
+    return decided
+
+
+def resulting(rows: RunRows, place: int, decision: Decision) -> str:
+    """The label that the row has after it."""
+    if decision.decision == RELABEL:
+        return decision.label
+    expected = rows.suggested[place] if decision.decision == ACCEPT else rows.given[place]
+    if decision.label and decision.label != expected.strip():
+        verb = "suggests" if decision.decision == ACCEPT else "was given"
+        raise InputError(
+            f"{decision.where}: {decision.decision}s '{decision.id}' as '{decision.label}', but "
+            f"{rows.where} {verb} '{expected}'; give the run that the decisions are about, or "
+            f"write {RELABEL}"
+        )
+    label: str = expected
+    return label

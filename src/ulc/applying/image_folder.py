@@ -1,0 +1,52 @@
+"""A folder of images: its copy is a table of paths and labels."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ulc.applying.image_paths import as_written
+from ulc.applying.original import Wanted
+from ulc.applying.table_file import refuse_missing_names
+from ulc.config import DataSpec
+from ulc.data.sources.annotations import number_labels
+from ulc.data.sources.folder import split_images
+from ulc.data.sources.pictures import readable
+from ulc.labels_table import as_csv, as_objects
+
+
+class ImageFolder:
+    """Images in class folders; those that a run left out as broken are not in it."""
+
+    suffix = ".csv"
+
+    def __init__(self, spec: DataSpec, skipped: Iterable[str]) -> None:
+        self.spec = spec
+        train, test = split_images(Path(spec.path or ""))
+        names, numbers = number_labels({"given": train.labels, "test": test.labels})
+        broken = set(skipped)
+        kept = [i for i, path in enumerate(train.paths) if readable(path) not in broken]
+        self.paths = [train.paths[i] for i in kept]
+        self.labels = as_objects(names)[numbers["given"][kept]]
+        self.verified = np.zeros(len(kept), bool)
+        self.note = "The images of the folder 'test' are not in the file." if test.paths else None
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Full paths."""
+        return list(map(readable, self.paths))
+
+    def copy(self, wanted: Wanted, out: Path) -> bytes:
+        """Columns image, label, verified."""
+        refuse_missing_names(wanted.labels, out)
+        columns = {
+            "image": as_objects([as_written(path, out.parent) for path in self.paths]),
+            "label": wanted.labels,
+            "verified": wanted.decided.astype(int),
+        }
+        return as_csv(columns)
+
+    def options(self) -> list[str]:
+        """The names of the columns, and how images were read."""
+        size = [] if self.spec.size is None else ["--size", str(self.spec.size)]
+        return ["--image", "image", "--label", "label", "--verified", "verified", *size]

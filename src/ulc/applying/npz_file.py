@@ -1,0 +1,99 @@
+"""A copy of an npz file with other labels."""
+
+import zipfile
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.applying.original import Wanted, as_npz
+from ulc.config import DataSpec
+from ulc.data.sources.npz import TEXT, as_flags, as_text, read_arrays, read_labels
+from ulc.errors import InputError
+from ulc.labels_table import as_objects
+
+
+class NpzFile:
+    """Arrays X, y and what else there is."""
+
+    suffix = ".npz"
+    note = None
+
+    def __init__(self, spec: DataSpec) -> None:
+        self.path = Path(spec.path or "")
+        self.arrays = read_arrays(self.path)
+        if "y" not in self.arrays:
+            raise InputError(f"{self.path}: no array 'y' in it any more; put it back")
+        self.class_names, numbers = read_labels(self.arrays, str(self.path))
+        self.labels = as_objects(self.class_names)[numbers["y"]]
+
+    @property
+    def ids(self) -> Sequence[str] | None:
+        """The array `ids`."""
+        return as_text(self.arrays["ids"], f"{self.path}: ids") if "ids" in self.arrays else None
+
+    @cached_property
+    def verified(self) -> NDArray[np.bool_]:
+        """The array `verified`."""
+        if "verified" not in self.arrays:
+            return np.zeros(len(self.labels), bool)
+        return as_flags(self.arrays["verified"], str(self.path))
+
+    def options(self) -> list[str]:
+        """Arrays are known by their names."""
+        return []
+
+    def copy(self, wanted: Wanted, _: Any) -> bytes:
+        """All arrays, with `y` and `verified` (and `class_names`, for a new class) changed."""
+        arrays = dict(self.arrays)
+        if wanted.changed.any():
+            arrays |= self.relabelled(wanted)
+        verified = self.verified | wanted.decided
+        if "verified" in arrays or verified.any():
+            arrays["verified"] = verified
+        read_labels(arrays, str(self.path))  # raises where the result could not be read again
+        with zipfile.ZipFile(self.path) as archive:
+            compressed = any(each.compress_type for each in archive.infolist())
+        return as_npz(arrays, compressed=compressed)
+
+    def relabelled(self, wanted: Wanted) -> dict[str, NDArray[Any]]:
+        """The arrays that change."""
+        new = [name for name in dict.fromkeys(wanted.labels) if name not in self.class_names]
+        changed: dict[str, NDArray[Any]] = {}
+        if new and "class_names" in self.arrays:
+            names = [*as_text(self.arrays["class_names"], "class_names"), *new]
+            changed["class_names"] = np.array(names)
+        given = self.arrays["y"]
+        if given.dtype.kind in TEXT:
+            return changed | {"y": self.as_texts(wanted)}
+        numbers = self.numbers(new)
+        labels = given.astype(np.int64)
+        labels[wanted.changed] = [numbers[name] for name in wanted.labels[wanted.changed]]
+        as_before = labels.astype(given.dtype)
+        return changed | {"y": as_before if np.array_equal(as_before, labels) else labels}
+
+    def as_texts(self, wanted: Wanted) -> NDArray[Any]:
+        """Text labels, of the kind that they are."""
+        given = self.arrays["y"]
+        texts = as_objects(as_text(given, f"{self.path}: y"))
+        texts[wanted.changed] = wanted.labels[wanted.changed]
+        labels = texts.astype(str)
+        return np.char.encode(labels, "utf-8") if given.dtype.kind == "S" else labels
+
+    def numbers(self, new: list[str]) -> dict[str, int]:
+        """The number of every class, new ones too."""
+        numbers = {name: place for place, name in enumerate(self.class_names)}
+        for name in new:
+            if "class_names" in self.arrays:
+                numbers[name] = len(numbers)
+            elif name.isdecimal():
+                numbers[name] = int(name)
+            else:
+                raise InputError(
+                    f"{self.path}: its labels are whole numbers without class_names, so '{name}' "
+                    "cannot be one; relabel to a number, or save class_names there"
+                )
+        return numbers

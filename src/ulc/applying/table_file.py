@@ -1,0 +1,212 @@
+"""A copy of a table, CSV, TSV or parquet, with other labels."""
+
+import io
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ulc.applying.image_paths import as_written
+from ulc.applying.original import Wanted
+from ulc.applying.run_rows import Texts
+from ulc.config import DataSpec
+from ulc.data.sources.frame import Roles, annotations, image_column, image_paths
+from ulc.data.sources.pictures import readable
+from ulc.data.sources.table import MISSING, SEPARATORS, read_table, read_text
+from ulc.errors import InputError
+from ulc.labels_table import as_objects
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MARK = b"\xef\xbb\xbf"  # by which spreadsheets know UTF-8
+VERIFIED = "verified"
+
+
+class TableFile:
+    """A table; rows that a run left out because their image is broken stay as they are."""
+
+    note = None
+
+    def __init__(self, spec: DataSpec, skipped: Iterable[str]) -> None:
+        self.spec, self.path = spec, Path(spec.path or "")
+        self.suffix = self.path.suffix.lower()
+        table, where = read_table(self.path), str(self.path)
+        self.roles = Roles.of(list(table.columns), spec, where)
+        notes = annotations(table, self.roles, where)
+        self.image = image_column(table, spec)
+        self.paths = (
+            []
+            if self.image is None
+            else image_paths(table[self.image], self.path.parent, f"{where}: '{self.image}'")
+        )
+        names, broken = list(map(readable, self.paths)), set(skipped)
+        kept = [i for i in range(len(table)) if not (names and names[i] in broken)]
+        self.rows = np.array(kept, np.int64)  # where in the table each row of the run is
+        self.labels: Texts = as_objects(notes.class_names)[notes.labels[self.rows]]
+        ids = notes.ids or names
+        self.ids: Sequence[str] | None = [ids[i] for i in kept] if ids else None
+        self.verified = (
+            np.zeros(len(kept), bool) if notes.verified is None else notes.verified[self.rows]
+        )
+
+    def copy(self, wanted: Wanted, out: Path) -> bytes:
+        """All columns; those of the labels, of what is verified, of relative paths changed."""
+        if self.suffix == ".parquet":
+            return self.parquet_copy(wanted, out)
+        return self.text_copy(wanted, out)
+
+    def options(self) -> list[str]:
+        """As the table was read, and which column says what is verified."""
+        named = {
+            "--label": self.spec.label,
+            "--image": self.spec.image,
+            "--id": self.spec.id,
+            "--true-label": self.spec.true,
+            "--verified": self.spec.verified,
+            "--features": ",".join(self.spec.features or ()) or None,
+            "--size": self.spec.size,
+        }
+        given = [str(part) for each in named.items() if each[1] is not None for part in each]
+        return given + ["--skip-broken"] * self.spec.skip_broken
+
+    def moved_paths(self, values: Sequence[Any], out: Path) -> list[Any]:
+        """Image paths as the copy should hold them: a relative one starts at its folder."""
+        here, there = self.path.absolute().parent, out.absolute().parent
+        if here == there:
+            return list(values)
+        return [
+            value if Path(str(value).strip()).is_absolute() else as_written(path, there)
+            for value, path in zip(values, self.paths, strict=True)
+        ]
+
+    def text_copy(self, wanted: Wanted, out: Path) -> bytes:
+        """Every other value as it is written, `NA` too."""
+        refuse_missing_names(wanted.labels[wanted.changed], out)
+        table = read_text(self.path, SEPARATORS[self.suffix], missing=()).fillna("")
+        labels = table[self.roles.label].to_numpy(object, copy=True)
+        labels[self.rows[wanted.changed]] = wanted.labels[wanted.changed]
+        table[self.roles.label] = labels
+        if self.roles.verified is not None or wanted.decided.any():
+            name = self.roles.verified or VERIFIED
+            before = table.get(name)
+            table[name] = self.flag_words(before, wanted)
+        if self.image is not None:
+            table[self.image] = as_objects(self.moved_paths(list(table[self.image]), out))
+        start = self.path.read_bytes()
+        content = table.to_csv(
+            sep=SEPARATORS[self.suffix],
+            index=False,
+            lineterminator="\r\n" if start.partition(b"\n")[0].endswith(b"\r") else "\n",
+        ).encode()
+        return MARK * start.startswith(MARK) + content
+
+    def flag_words(self, before: Any, wanted: Wanted) -> Texts:
+        """Yes in the word that the column has for it, else 1; all else as it is, or 0."""
+        if before is None:
+            words, yes = np.full(self.total, "0", object), "1"
+        else:
+            words = before.to_numpy(object, copy=True)
+            said = words[self.rows[self.verified]]
+            yes = said[0].strip() if len(said) else "1"
+        # What is verified already keeps its own word.
+        words[self.rows[wanted.decided & ~self.verified]] = yes
+        return words
+
+    @cached_property
+    def total(self) -> int:
+        """Rows of the whole table."""
+        return len(read_table(self.path))
+
+    def parquet_copy(self, wanted: Wanted, out: Path) -> bytes:
+        """Every other column as it is, with its type."""
+        from pyarrow import parquet
+
+        table = parquet.read_table(self.path)
+        table = replaced(table, self.roles.label, self.typed_labels(table, wanted))
+        if self.roles.verified is not None or wanted.decided.any():
+            table = self.with_flags(table, wanted)
+        if self.image is not None:
+            paths = self.moved_paths(table[self.image].to_pylist(), out)
+            table = replaced(table, self.image, paths)
+        buffer = io.BytesIO()
+        parquet.write_table(table, buffer)
+        return buffer.getvalue()
+
+    def typed_labels(self, table: "pa.Table", wanted: Wanted) -> list[Any]:
+        """Labels of the type that the column has."""
+        values = table[self.roles.label].to_pylist()
+        known = {text: values[row] for text, row in zip(self.labels, self.rows, strict=True)}
+        kind = table.schema.field(self.roles.label).type
+        changed = np.flatnonzero(wanted.changed)
+        for row, text in zip(self.rows[changed], wanted.labels[changed], strict=True):
+            if text not in known:
+                known[text] = as_type(text, kind, f"{self.path}: column '{self.roles.label}'")
+            values[row] = known[text]
+        return values
+
+    def with_flags(self, table: "pa.Table", wanted: Wanted) -> "pa.Table":
+        """The column that says what is verified, changed or added."""
+        import pyarrow as pa
+
+        name = self.roles.verified or VERIFIED
+        if name not in table.column_names:
+            flags = np.zeros(len(table), bool)
+            flags[self.rows[wanted.decided]] = True
+            return table.append_column(name, pa.array(flags))
+        values = table[name].to_pylist()
+        text = is_text(table.schema.field(name).type)
+        for row in self.rows[wanted.decided & ~self.verified]:
+            values[row] = "1" if text else 1
+        kind = table.schema.field(name).type
+        if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+            values = [None if value is None else bool(value) for value in values]
+            kind = pa.bool_()
+        place = table.column_names.index(name)
+        return table.set_column(place, pa.field(name, kind), pa.array(values, kind))
+
+
+def refuse_missing_names(labels: Texts, out: Path) -> None:
+    """Raise where a label would be read as none."""
+    lost = sorted(set(labels) & set(MISSING))
+    if lost:
+        raise InputError(
+            f"{out}: a label '{lost[0]}' would be read as a missing value; call the class otherwise"
+        )
+
+
+def replaced(table: "pa.Table", name: str, values: list[Any]) -> "pa.Table":
+    """The table with other values of the same type in one column."""
+    import pyarrow as pa
+
+    place, field = table.column_names.index(name), table.schema.field(name)
+    return table.set_column(place, field, pa.array(values, field.type))
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a column's values are text, be it by way of a dictionary."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def as_type(text: str, kind: Any, where: str) -> Any:
+    """A label of a new class as a value of the column's type."""
+    import pyarrow as pa
+
+    if is_text(kind):
+        return text
+    try:
+        # A column of yes and no has both already.
+        value = pa.scalar(float(text) if pa.types.is_floating(kind) else int(text), kind)
+    except (ValueError, TypeError, OverflowError, pa.ArrowException):
+        raise InputError(
+            f"{where} holds values of type {kind}, of which '{text}' is none; relabel to one"
+        ) from None
+    return value.as_py()

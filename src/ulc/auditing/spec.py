@@ -1,0 +1,81 @@
+"""What decides an audit, and what it chose by itself."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import tomli_w
+from pydantic import Field
+
+from ulc.config import DataSpec, NetworkSpec, Spec, checked, read_toml, without_none
+from ulc.data.sources import silent
+from ulc.training.trainer import Watcher
+
+Counted = Callable[[int, int], None]
+
+
+class AuditSpec(Spec):
+    """Everything that decides an audit; what is None or auto is chosen by the data."""
+
+    data: DataSpec
+    embed: str = Field("auto", description="auto, none, or the backbone that images go through")
+    network: NetworkSpec = NetworkSpec()
+    epochs: int | None = Field(None, ge=1)
+    held_out: float | None = Field(None, gt=0, lt=1, description="share of rows that only watch")
+    options: dict[str, Any] = Field(default_factory=dict, description="of ULC")
+    seed: int = Field(0, ge=0)
+
+    def write(self) -> str:
+        """The spec as TOML."""
+        return tomli_w.dumps(without_none(self.model_dump(mode="json")))
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The spec in a TOML file."""
+        return checked(cls, read_toml(path), where=str(path))
+
+    @property
+    def folder_name(self) -> str:
+        """A readable name with a hash of the whole: one spec, one folder."""
+        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:6]
+        stem = Path(self.data.path).stem if self.data.path else self.data.source
+        return re.sub(r"[^\w.-]", "_", f"{stem}-audit-s{self.seed}-{digest}")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Something that was decided by the data: why, and which option decides it otherwise."""
+
+    name: str
+    value: str
+    why: str
+    option: str
+
+
+class AuditWatcher:
+    """Told what happens; this one does not listen."""
+
+    def chosen(self, choice: Choice) -> None:
+        """A choice was made."""
+
+    def reading(self) -> AbstractContextManager[Counted]:
+        """While the data are read."""
+        return nullcontext(silent)
+
+    def embedding(self, backbone: str) -> AbstractContextManager[Counted]:  # noqa: ARG002
+        """While images are embedded."""
+        return nullcontext(silent)
+
+    def training(
+        self,
+        title: str,  # noqa: ARG002 (a watcher that listens will want it)
+        epochs: int,  # noqa: ARG002
+    ) -> AbstractContextManager[Watcher]:
+        """While something is trained."""
+        return nullcontext(Watcher())

@@ -1,0 +1,190 @@
+"""`ulc audit`: wrong labels in data of one's own."""
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ulc.cli.options import (
+    Device,
+    Features,
+    IdColumn,
+    Image,
+    Json,
+    Label,
+    Network,
+    Quiet,
+    Setting,
+    Size,
+    SkipBroken,
+    TrueLabel,
+    Verified,
+)
+from ulc.errors import InputError
+
+if TYPE_CHECKING:
+    from ulc.auditing import AuditSpec, AuditWatcher
+    from ulc.run_folder import RunFolder
+
+
+def audit(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A folder of class folders, FILE.csv, .tsv, .parquet or .npz, or a Hugging Face "
+            "folder."
+        ),
+    ],
+    label: Label = None,
+    image: Image = None,
+    id_column: IdColumn = None,
+    true_label: TrueLabel = None,
+    verified: Verified = None,
+    features: Features = None,
+    size: Size = None,
+    skip_broken: SkipBroken = False,
+    embed: Annotated[
+        str,
+        typer.Option(
+            help="auto, none, or what images go through first: efficientnet-lite0, timm:NAME, …"
+        ),
+    ] = "auto",
+    network: Network = "auto",
+    epochs: Annotated[int | None, typer.Option(min=1, help="Default: by the data's size.")] = None,
+    held_out: Annotated[
+        float | None,
+        typer.Option(help="Share of rows that only watch. Default: 0.1, of few rows 0.2."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    setting: Setting = None,
+    fresh: Annotated[bool, typer.Option(help="Audit anew even if the audit is there.")] = False,
+    out: Annotated[Path, typer.Option(help="Where audit folders go.")] = Path("audits"),
+    device: Device = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the wrong labels in your data, with suggestions, and get a model that does no harm.
+
+    Trains plainly and with ULC, both watched on rows that are held out, judges every label, and
+    hands over the model that predicts the held-out labels better. What it decides by itself is
+    printed, with the option that decides otherwise. An audit that was stopped goes on.
+    """
+    from ulc.auditing import audit_spec
+    from ulc.auditing.audit import start_fresh
+    from ulc.cli import parse
+
+    options = {
+        "label": label,
+        "image": image,
+        "id": id_column,
+        "true": true_label,
+        "verified": verified,
+        "features": parse.names(features, "--features"),
+        "size": size,
+        "skip_broken": skip_broken or None,
+    }
+    spec = audit_spec(
+        parse.data(data, options),
+        embed=embed,
+        network=network,
+        epochs=epochs,
+        held_out=held_out,
+        options=parse.settings(setting or []),
+        seed=seed,
+    )
+    if fresh:
+        start_fresh(spec, out)
+    run_and_print(spec, out, device, as_json=as_json, quiet=quiet)
+
+
+def resume_audit(path: Path, device: str, *, as_json: bool, quiet: bool) -> None:
+    """Go on with an audit that was stopped."""
+    from ulc.auditing import AuditSpec
+
+    spec = AuditSpec.read(path / "audit.toml")
+    if path.absolute().name != spec.folder_name:
+        raise InputError(f"{path}: renamed; call it {spec.folder_name} again to resume it")
+    run_and_print(spec, path.parent, device, as_json=as_json, quiet=quiet)
+
+
+def run_and_print(spec: "AuditSpec", out: Path, device: str, *, as_json: bool, quiet: bool) -> None:
+    """Audit, and say what was found."""
+    from ulc.auditing import run_audit
+
+    watcher = None if quiet or as_json else printing_watcher()
+    folder = run_audit(spec, out, device=device, watcher=watcher)
+    if as_json:
+        print(json.dumps(as_content(folder)))
+    elif not quiet:
+        print_audit(folder, spec.data.path or spec.data.source)
+
+
+def as_content(folder: "RunFolder") -> dict[str, Any]:
+    """For programs."""
+    health = folder.read_json("health.json")
+    content = folder.read_json("audit.json")
+    return {"folder": str(folder.path), "issues": health["issues"], **content}
+
+
+def print_audit(folder: "RunFolder", data: str) -> None:
+    """What was found, in a few lines, and what to do next."""
+    from rich.console import Console
+
+    from ulc.cli import tables
+
+    console = Console()
+    content, health = folder.read_json("audit.json"), folder.read_json("health.json")
+    console.print(tables.suspects_table(folder, 10))
+    labels, issues = health["labels"], health["issues"]
+    lines = [
+        f"{labels} labels of {data}: {issues} look wrong ({100 * issues / labels:.1f} %), "
+        f"{100 * content['noise_rate']:.1f} % are expected to be.",
+        f"Handed over: {content['why']}.",
+        *(
+            f"Warning ({who}): {warning}."
+            for who in ("plain", "ulc")
+            for warning in content[who]["warnings"][:3]
+        ),
+        "",
+        f"All labels, most suspicious first: {folder.path / 'labels.csv'}",
+        f"Look through them:                 ulc report {folder.path}",
+        f"Take over decisions:               ulc apply {folder.path} decisions.csv",
+        f"Predict new data:                  ulc predict {folder.path} NEWDATA",
+    ]
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def printing_watcher() -> "AuditWatcher":
+    """One line for each choice, a bar for each long step."""
+    from rich.console import Console
+
+    from ulc.auditing import AuditWatcher, Choice
+    from ulc.cli.progress import CountBar, ProgressBar
+    from ulc.training.trainer import Watcher
+
+    console = Console(stderr=True)
+
+    class Printing(AuditWatcher):
+        def chosen(self, choice: Choice) -> None:
+            console.print(
+                f"{choice.name}: {choice.value} ({choice.why}; {choice.option})",
+                soft_wrap=True,
+                highlight=False,
+            )
+
+        def reading(self) -> AbstractContextManager[CountBar]:
+            return CountBar(console, "reading images")
+
+        def embedding(self, backbone: str) -> AbstractContextManager[CountBar]:
+            return CountBar(console, backbone)
+
+        @contextmanager
+        def training(self, title: str, epochs: int) -> Iterator[Watcher]:
+            with ProgressBar(console, title, epochs) as bar:
+                yield bar
+
+    return Printing()

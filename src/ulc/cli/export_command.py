@@ -1,0 +1,75 @@
+"""`ulc export`: a run's model for other programs."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ulc.cli.options import Json, PriorText, Quiet
+from ulc.errors import InputError
+
+if TYPE_CHECKING:
+    from ulc.run_folder import RunFolder
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    onnx: Annotated[
+        Path | None, typer.Option(help="FILE.onnx: from raw inputs to class probabilities.")
+    ] = None,
+    safetensors: Annotated[
+        Path | None, typer.Option(help="FILE.safetensors: weights, and all else in its header.")
+    ] = None,
+    prior: PriorText = "training",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a run's model as ONNX, compared with PyTorch before, or as one safetensors file."""
+    from ulc.run_folder import RunFolder
+    from ulc.training.model import Model
+
+    files = {"--onnx": onnx, "--safetensors": safetensors}
+    check_files({option: path for option, path in files.items() if path is not None}, prior)
+    folder = RunFolder.open(run)
+    content: dict[str, Any] = {"run": str(run)}
+    if onnx is not None:
+        content |= write_onnx(folder, onnx, prior)
+    if safetensors is not None:
+        Model.load(folder).save_file(safetensors)
+        content["safetensors"] = str(safetensors)
+    if as_json:
+        print(json.dumps(content))
+    elif not quiet:
+        if onnx is not None:
+            print(f"{onnx}: differs from PyTorch by at most {content['difference']:.1g}")
+        if safetensors is not None:
+            print(f"{safetensors}: weights, and what they are in the header")
+
+
+def check_files(files: dict[str, Path], prior: str) -> None:
+    """Raise before the work starts where its result could not be written."""
+    from ulc.prior import check_prior_name
+
+    if not files:
+        raise InputError("nothing to write; give --onnx FILE.onnx or --safetensors FILE")
+    if check_prior_name(prior) != "training" and "--onnx" not in files:
+        raise InputError("--prior belongs to --onnx; a safetensors file serves every prior")
+    for option, path in files.items():
+        if not path.absolute().parent.is_dir():
+            raise InputError(f"{option} {path}: there is no folder {path.parent}; make it first")
+
+
+def write_onnx(folder: "RunFolder", path: Path, prior: str) -> dict[str, Any]:
+    """Write the graph; return what to tell of it."""
+    from ulc.prediction.export import as_onnx
+    from ulc.prior import check_prior_name
+    from ulc.training.model import Model
+
+    metadata = {}
+    if folder.has("encoding.json"):
+        # Without it nobody could make the graph's inputs from a row of the table.
+        metadata["encoding"] = json.dumps(folder.read_json("encoding.json"))
+    made = as_onnx(Model.load(folder), prior=check_prior_name(prior), metadata=metadata)
+    made.write(path)
+    return {"onnx": str(path), "prior": prior, "difference": made.difference}

@@ -1,0 +1,109 @@
+"""`ulc predict`: a run's model on new data."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ulc.cli.options import Device, IdColumn, Image, Json, PriorText, Quiet, SkipBroken
+
+if TYPE_CHECKING:
+    from ulc.config import DataSpec
+    from ulc.prediction.predictor import Predictions, Predictor
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="NEWDATA",
+            help="Data of the kind that the run learned from: a folder of images, FILE.csv, .tsv, "
+            ".parquet or .npz, or a Hugging Face folder, each with labels or without.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="FILE.csv or .parquet. Default: CSV to the screen.")
+    ] = None,
+    prior: PriorText = "training",
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Also a column for each class.")
+    ] = False,
+    label: Annotated[str | None, typer.Option(help="Column of labels to score.")] = None,
+    image: Image = None,
+    id_column: IdColumn = None,
+    skip_broken: SkipBroken = False,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Where embedded images are kept, as by `ulc embed`. Default: nowhere."),
+    ] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict new data, say how sure that is, and score labels that came along."""
+    from ulc.data.sources.naming import data_spec
+    from ulc.prediction import table
+    from ulc.prediction.predictor import Predictor
+    from ulc.prior import check_prior_name
+    from ulc.run_folder import RunFolder
+    from ulc.training.run import chosen_device
+
+    assumed = check_prior_name(prior)
+    if out is not None:
+        table.check_table_file(out, data)
+    options = {"label": label, "image": image, "id": id_column, "skip_broken": skip_broken or None}
+    spec = data_spec(data, options)
+    predictor = Predictor.open(RunFolder.open(run), chosen_device(device))
+    found = with_bars(predictor, spec, {"prior": assumed, "cache": cache}, show=not quiet)
+    frame = table.prediction_frame(found, probabilities=probabilities)
+    if out is not None:
+        table.write_table(frame, out)
+    about = {"run": str(run), "data": data, "out": str(out) if out else None}
+    content = about | table.summary(frame) | {"skipped": list(found.rows.skipped)}
+    if as_json:
+        rows = [] if out else json.loads(frame.to_json(orient="records"))
+        print(json.dumps(content | ({} if out else {"rows_predicted": rows})))
+        return
+    if out is None:
+        print(table.as_csv(frame), end="")
+    if not quiet:
+        print(sentence(content), file=sys.stdout if out else sys.stderr)
+
+
+def with_bars(
+    predictor: "Predictor", spec: "DataSpec", options: dict[str, Any], *, show: bool
+) -> "Predictions":
+    """Read and predict behind progress bars."""
+    if not show:
+        return predictor.predict(predictor.read(spec), **options)
+    from rich.console import Console
+
+    from ulc.cli.progress import CountBar
+
+    console = Console(stderr=True)
+    with CountBar(console, "reading") as bar:
+        rows = predictor.read(spec, bar)
+    with CountBar(console, "embedding") as bar:
+        return predictor.predict(rows, seen=bar, **options)
+
+
+def sentence(content: dict[str, Any]) -> str:
+    """What was found, in a line or two."""
+    classes = ", ".join(f"{count} {name}" for name, count in content["predicted"].items())
+    text = f"{content['out'] or content['data']}: {content['rows']} rows predicted: {classes}"
+    if content["skipped"]:
+        text += f"; {len(content['skipped'])} unreadable images left out"
+    labels = content.get("labels")
+    if labels is None:
+        return text
+    text += (
+        f"\n{labels['issues']} of {labels['scored']} labels look wrong; "
+        f"{100 * labels['agreement']:.1f} % are as predicted"
+    )
+    for what in ("missing", "unknown"):
+        if labels[what]:
+            text += f"; {labels[what]} {what}, not scored"
+    return text

@@ -1,0 +1,173 @@
+"""A run's model for other programs: as an ONNX graph, or its weights as one file."""
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ulc.blocks.learner import evaluating, mean_prediction
+from ulc.data.preprocessing import Preprocessing
+from ulc.errors import InputError
+from ulc.files import write_whole
+from ulc.prior import Prior, with_prior
+from ulc.training.model import Model
+
+PACKAGES = ("onnx", "onnxruntime", "onnxscript")
+BATCHES = (1, 3, 16)  # sizes at which the graph is compared with PyTorch
+TOLERANCE = 1e-4  # largest difference of a probability
+
+
+class Graph(nn.Module):
+    """Raw inputs to class probabilities: preprocessing, every network, their mean, the prior.
+
+    Vectors are shifted and scaled in double precision, as PyTorch's are before they are stored.
+    """
+
+    def __init__(self, model: Model, prior: Prior) -> None:
+        super().__init__()
+        self.networks = model.networks
+        self.members = model.members
+        self.preprocessing = model.spec.preprocessing
+        classes = len(model.spec.class_names)
+        # By what each class is multiplied under the prior: with_prior of even probabilities.
+        even = np.full((1, classes), 1 / classes)
+        factors = with_prior(even, np.asarray(model.spec.class_prior), prior)[0]
+        self.factors = None if prior == "training" else torch.tensor(factors * classes).float()
+        self.mean = torch.tensor(self.preprocessing.mean, dtype=torch.float64)
+        self.std = torch.tensor(self.preprocessing.std, dtype=torch.float64)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, C, H, W) uint8 or (B, D) float32 to (B, K)."""
+        if self.preprocessing.kind == "image":
+            ready = self.preprocessing.ready(inputs)
+        else:
+            ready = ((inputs.double() - self.mean) / self.std).float()
+        probability = mean_prediction(self.members, ready)
+        if self.factors is None:
+            return probability
+        weighted = probability * self.factors
+        return weighted / weighted.sum(1, keepdim=True).clamp(min=1e-30)
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """A graph that was compared with PyTorch.
+
+    difference: the largest between two probabilities, over random inputs
+    """
+
+    content: bytes
+    difference: float
+
+    def write(self, path: Path) -> None:
+        """Write it whole or not at all."""
+        write_whole(path, self.content)
+
+
+def as_onnx(
+    model: Model, *, prior: Prior = "training", metadata: dict[str, str] | None = None
+) -> OnnxFile:
+    """One graph from raw inputs to probabilities, checked with onnxruntime before it is returned.
+
+    metadata: what the file is to say of itself beside class names, prior and version
+    """
+    refuse_without_packages()
+    import onnx
+
+    model.networks.cpu()
+    proto = traced(Graph(model, prior), model.spec.preprocessing)
+    about = {
+        "class_names": json.dumps(model.spec.class_names, ensure_ascii=False),
+        "prior": prior if isinstance(prior, str) else json.dumps(list(prior)),
+        "ulc": version("ulc"),
+    }
+    onnx.helper.set_model_props(proto, about | (metadata or {}))
+    onnx.checker.check_model(proto)
+    content = proto.SerializeToString()
+    difference = compared(content, model, prior)
+    if not difference <= TOLERANCE:
+        raise InputError(
+            f"the ONNX graph of '{model.spec.network.name}' differs from PyTorch by "
+            f"{difference:.1g}; nothing was written: export it with --safetensors"
+        )
+    return OnnxFile(content, difference)
+
+
+def traced(graph: Graph, preprocessing: Preprocessing) -> Any:
+    """The graph as an ONNX model with any batch size."""
+    example = torch.from_numpy(random_inputs(preprocessing, 2))
+    try:
+        with quiet(), evaluating(graph), torch.no_grad():
+            program = torch.onnx.export(
+                graph,
+                (example,),
+                dynamo=True,
+                verbose=False,
+                input_names=["inputs"],
+                output_names=["probabilities"],
+                dynamic_shapes=({0: torch.export.Dim("batch")},),
+            )
+    except Exception as error:
+        # A user's own network may hold what cannot be traced; the exporter raises many kinds.
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"the model cannot be written as ONNX ({reason}); export it with --safetensors"
+        ) from error
+    if program is None:
+        raise InputError("the model cannot be written as ONNX; export it with --safetensors")
+    return program.model_proto
+
+
+def compared(content: bytes, model: Model, prior: Prior) -> float:
+    """The largest difference between onnxruntime's and PyTorch's probabilities."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    differences = []
+    for rows in BATCHES:
+        inputs = random_inputs(model.spec.preprocessing, rows)
+        (found,) = session.run(None, {"inputs": inputs})
+        wanted = model.predict_proba(inputs, prior=prior)
+        differences.append(np.abs(found - wanted).max())
+    return float(max(differences))
+
+
+def random_inputs(preprocessing: Preprocessing, rows: int) -> NDArray[Any]:
+    """Raw inputs such as the model takes: pixels, or numbers spread as the training's."""
+    rng = np.random.default_rng(rows)
+    shape = (rows, *preprocessing.shape)
+    if preprocessing.kind == "image":
+        return rng.integers(0, 256, shape, dtype=np.uint8)
+    spread = rng.normal(size=shape) * np.asarray(preprocessing.std)
+    return (spread + np.asarray(preprocessing.mean)).astype(np.float32)
+
+
+def refuse_without_packages() -> None:
+    """Raise where the extra is not installed."""
+    for package in PACKAGES:
+        if find_spec(package) is None:
+            raise InputError(f"ONNX needs {package}; install it with: pip install 'ulc[onnx]'")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """The exporter warns of its own future, and logs what it does without torchvision."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

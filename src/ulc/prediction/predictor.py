@@ -1,0 +1,186 @@
+"""A run's model with all that turns new data into what it takes."""
+
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ulc.config import DataSpec, checked
+from ulc.data.new_rows import NewRows, Takes, class_numbers, load_new
+from ulc.data.sources import Progress
+from ulc.embedding.embed import Embedder, Seen, embed_new
+from ulc.embedding.stored import StoredEmbedding
+from ulc.errors import InputError
+from ulc.files import read_npz
+from ulc.judgement import Floats, Integers, Judgement
+from ulc.judging_new import judge_new
+from ulc.label_noise import LabelNoise
+from ulc.prior import Prior
+from ulc.run_folder import RunFolder
+from ulc.training.model import Model, Uncertainty
+
+SHOWN = 10  # classes that a sentence names
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a run says of new rows.
+
+    probability: (N, K) under the prior that was asked for
+    given: (N,) numbers of the labels that came along, -1: none or unknown; None: no labels came
+    judgement: of the rows whose label is known, as trained; None: no labels came
+    """
+
+    rows: NewRows
+    class_names: tuple[str, ...]
+    probability: Floats
+    uncertainty: Uncertainty
+    threshold: float
+    given: Integers | None = None
+    judgement: Judgement | None = None
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A finished run, ready for new data.
+
+    encoding, embedding: how the training data became vectors; None where they did not so
+    """
+
+    folder: RunFolder
+    model: Model
+    takes: Takes
+    embedding: StoredEmbedding | None
+    device: torch.device
+
+    @classmethod
+    def open(cls, folder: RunFolder, device: torch.device) -> "Predictor":
+        """Read what the run left."""
+        model = Model.load(folder)
+        model.networks.to(device)
+        embedding = stored_embedding(folder)
+        return cls(folder, model, what_it_takes(folder, model, embedding), embedding, device)
+
+    def read(self, spec: DataSpec, on_progress: Progress | None = None) -> NewRows:
+        """New data of the kind that the run was trained on."""
+        return load_new(spec, self.takes, on_progress)
+
+    def predict(
+        self,
+        rows: NewRows,
+        *,
+        prior: Prior = "training",
+        cache: Path | None = None,
+        seen: Seen | None = None,
+    ) -> Predictions:
+        """Classes and uncertainties of the rows, and an opinion on their labels if they have any.
+
+        cache: where finished work on images that are embedded is kept; None: nowhere
+        """
+        spec = self.folder.spec
+        given = self.numbers(rows)
+        inputs = self.inputs(rows, cache, seen)
+        options = spec.options
+        unsure = self.model.uncertainty(inputs, passes=options.get("passes", 1), seed=spec.seed)
+        return Predictions(
+            rows=rows,
+            class_names=self.takes.class_names,
+            probability=self.model.predict_proba(inputs, prior=prior),
+            uncertainty=unsure,
+            threshold=options.get("threshold", 0.5),
+            given=given,
+            judgement=None if given is None else self.judge(inputs, given, unsure),
+        )
+
+    def numbers(self, rows: NewRows) -> Integers | None:
+        """The labels as numbers of classes; labels of which the run knows none are refused."""
+        if rows.labels is None:
+            return None
+        given = class_numbers(rows.labels, self.takes.class_names)
+        if (given >= 0).any():
+            return given
+        first = next((label for label in rows.labels if label is not None), None)
+        if first is None:
+            return None
+        known = ", ".join(self.takes.class_names[:SHOWN])
+        more = len(self.takes.class_names) - SHOWN
+        raise InputError(
+            f"{rows.name}: no label is a class of the run (the first is '{first}'; known: {known}"
+            + (f" and {more} more" if more > 0 else "")
+            + "); name the column of the labels with --label, or remove them"
+        )
+
+    def judge(self, inputs: NDArray[Any], given: Integers, unsure: Uncertainty) -> Judgement:
+        """An opinion on the labels that are known, as trained whatever the prior."""
+        known = given >= 0
+        aleatoric = unsure.aleatoric
+        prediction = self.model.predict_proba(inputs[known])
+        judgement = judge_new(
+            self.folder.judgement,
+            prediction,
+            given[known],
+            epistemic=unsure.epistemic[known],
+            aleatoric=None if aleatoric is None else aleatoric[known],
+        )
+        if not self.folder.has("noise.json"):
+            return judgement
+        noise = checked(LabelNoise, self.folder.read_json("noise.json"), where="noise.json")
+        return judgement.under(noise.posterior(prediction, given[known]))
+
+    def inputs(
+        self, rows: NewRows, cache: Path | None = None, seen: Seen | None = None
+    ) -> NDArray[Any]:
+        """The rows as the model takes them: images of an embedding run become vectors."""
+        if self.embedding is None:
+            return rows.inputs
+        if rows.inputs.ndim == 2:
+            theirs = StoredEmbedding.read(rows.embedding or {}, rows.name)
+            if theirs is not None and not theirs.same_as(self.embedding):
+                raise InputError(
+                    f"{rows.name}: embedded in another way than the run's data (each `ulc embed` "
+                    "fits a projection of its own); give the images themselves"
+                )
+            return rows.inputs
+        with ExitStack() as stack:
+            root = cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            embedder = Embedder(self.embedding.load_backbone(), root, self.device)
+            return embed_new(rows.inputs, self.embedding, embedder, seen)
+
+
+def stored_embedding(folder: RunFolder) -> StoredEmbedding | None:
+    """How the run's images became vectors, if they did."""
+    if not folder.has("embedding.npz"):
+        return None
+    path = folder.path / "embedding.npz"
+    try:
+        return StoredEmbedding.read(read_npz(path), str(path))
+    except ValueError as error:
+        raise folder.damaged("embedding.npz", error) from None
+
+
+def what_it_takes(folder: RunFolder, model: Model, embedding: StoredEmbedding | None) -> Takes:
+    """The kinds of data that can be brought to the model."""
+    shape, trained = model.spec.preprocessing.shape, folder.spec.data
+    names = model.spec.class_names
+    if folder.has("encoding.json"):
+        from ulc.data.table_encoding import TableEncoding
+
+        where = str(folder.path / "encoding.json")
+        encoding = checked(TableEncoding, folder.read_json("encoding.json"), where=where)
+        return Takes(names, trained, encoding=encoding)
+    if embedding is not None:
+        return Takes(names, trained, (0, embedding.height, embedding.width), vector=shape[0])
+    if len(shape) == 3:
+        channels, height, width = shape
+        return Takes(names, trained, (channels, height, width))
+    return Takes(names, trained, vector=shape[0])
+
+
+def of_classes(values: Integers, class_names: tuple[str, ...]) -> NDArray[Any]:
+    """Numbers of classes as their names."""
+    return np.array(class_names, object)[values]

@@ -1,0 +1,123 @@
+"""Predictions as a table, in the order of the data."""
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.errors import InputError
+from ulc.files import write_whole
+from ulc.labels_table import issues, losses
+from ulc.prediction.predictor import Predictions, of_classes
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ENDINGS = (".csv", ".parquet")
+
+
+def prediction_frame(found: Predictions, *, probabilities: bool = False) -> "DataFrame":
+    """A row for each row of the data: class and uncertainties, and where labels came their scores.
+
+    probabilities: also a column `probability_NAME` for each class
+    """
+    from pandas import DataFrame
+
+    probability, unsure, rows = found.probability, found.uncertainty, found.rows
+    count = len(probability)
+    nothing = np.full(count, np.nan, np.float32)
+    columns: dict[str, Any] = {
+        "id": np.arange(count) if rows.ids is None else np.array(rows.ids, object),
+        "predicted_label": of_classes(probability.argmax(1), found.class_names),
+        "confidence": probability.max(1),
+        "epistemic": unsure.epistemic,
+        "aleatoric": nothing if unsure.aleatoric is None else unsure.aleatoric,
+    }
+    columns |= label_columns(found)
+    if probabilities:
+        columns |= {
+            f"probability_{name}": probability[:, place]
+            for place, name in enumerate(found.class_names)
+        }
+    return DataFrame(columns)
+
+
+def label_columns(found: Predictions) -> dict[str, Any]:
+    """As the table of labels has them; empty where a row has no label that the run knows."""
+    from pandas import array
+
+    if found.given is None or found.judgement is None:
+        return {}
+    judgement, known = found.judgement, found.given >= 0
+
+    def spread(values: NDArray[Any], empty: Any, kind: Any) -> NDArray[Any]:
+        column = np.full(len(known), empty, kind)
+        column[known] = values
+        return column
+
+    return {
+        "is_label_issue": array(
+            spread(issues(judgement, found.threshold), None, object), dtype="boolean"
+        ),
+        "label_score": spread(judgement.clean_probability, np.nan, np.float32),
+        "given_label": np.array(found.rows.labels, object),
+        "suggested_label": spread(of_classes(judgement.suggested, found.class_names), None, object),
+        "loss": spread(losses(judgement), np.nan, np.float32),
+    }
+
+
+def check_table_file(path: Path, data: str | None = None) -> None:
+    """Raise before the work starts where its result could not be written or would harm."""
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"--out {path}: a table is written as {' or '.join(ENDINGS)}; rename it")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"--out {path}: there is no folder {path.parent}; make it first")
+    if data and path.exists() and path.resolve() == Path(data).resolve():
+        raise InputError(f"--out {path}: these are the data themselves; give another name")
+    if path.suffix.lower() == ".parquet":
+        check_parquet(path)
+
+
+def check_parquet(path: Path) -> None:
+    """Raise where parquet cannot be written."""
+    from importlib.util import find_spec
+
+    if find_spec("pyarrow") is None:
+        raise InputError(f"--out {path}: parquet needs pyarrow; pip install 'ulc[parquet]'")
+
+
+def write_table(frame: "DataFrame", path: Path) -> None:
+    """As CSV or parquet, whole or not at all."""
+    if path.suffix.lower() == ".parquet":
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, engine="pyarrow", index=False)
+        write_whole(path, buffer.getvalue())
+    else:
+        write_whole(path, as_csv(frame).encode())
+
+
+def as_csv(frame: "DataFrame") -> str:
+    """Six digits are enough."""
+    text: str = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    return text
+
+
+def summary(frame: "DataFrame") -> dict[str, Any]:
+    """How many rows are of each class, and what became of the labels."""
+    content: dict[str, Any] = {
+        "rows": len(frame),
+        "predicted": frame["predicted_label"].value_counts().to_dict(),
+    }
+    if "label_score" in frame:
+        scored = frame["label_score"].notna()
+        agree = (frame["predicted_label"] == frame["given_label"])[scored]
+        content["labels"] = {
+            "scored": int(scored.sum()),
+            "missing": int(frame["given_label"].isna().sum()),
+            "unknown": int((frame["given_label"].notna() & ~scored).sum()),
+            "issues": int(frame["is_label_issue"].sum()),
+            "agreement": float(agree.mean()),
+        }
+    return content

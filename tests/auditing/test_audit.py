@@ -1,0 +1,241 @@
+"""An audit: what it writes, that it does no harm, that it goes on, and what it refuses."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ulc
+from ulc.auditing import AuditWatcher, audit, audit_spec, choices
+from ulc.auditing.audit import Trained, judge_of, reason
+from ulc.config import RunSpec
+from ulc.errors import InputError
+from ulc.run_folder import RunFolder
+from ulc.training.model import Model
+
+QUICK = {"epochs": 3, "options": {"passes": 2, "warmup_epochs": 1}}
+
+
+def blobs(rows=300, classes=3, wrong=0.2, seed=0, apart=4.0):
+    """Classes that are easy to tell apart; a share of the labels moved."""
+    rng = np.random.default_rng(seed)
+    true = np.arange(rows) % classes
+    vectors = (rng.normal(size=(rows, 5)) + apart * np.eye(classes, 5)[true]).astype(np.float32)
+    given = true.copy()
+    moved = rng.permutation(rows)[: round(wrong * rows)]
+    given[moved] = (true[moved] + rng.integers(1, classes, len(moved))) % classes
+    return vectors, given, true
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    """One audit that several tests read, of a file with ids out of order and text labels."""
+    root = tmp_path_factory.mktemp("audited")
+    vectors, given, true = blobs()
+    names = np.array(["ant", "bee", "cow"])
+    ids = np.array([f"row {7 * i % 300}" for i in range(300)])
+    file = root / "data.npz"
+    np.savez(file, X=vectors, y=names[given], y_true=names[true], ids=ids)
+    told = Told()
+    folder = audit(file, root / "audits", watcher=told, epochs=20)
+    return folder, told, names[given], names[true], ids
+
+
+class Told(AuditWatcher):
+    def __init__(self):
+        self.choices, self.stages = [], []
+
+    def chosen(self, choice):
+        self.choices.append(choice)
+
+    def training(self, title, epochs):
+        self.stages.append(title)
+        return super().training(title, epochs)
+
+
+def test_an_audit_is_a_complete_run_folder(audited):
+    folder, *_ = audited
+    names = {path.name for path in folder.path.iterdir()}
+    assert {
+        "audit.toml", "audit.json", "noise.json", "spec.toml", "labels.csv", "corrected.csv",
+        "judgement.npz", "health.json", "model.safetensors", "model.json", "records.jsonl",
+        "summary.json", "ids.json", "data.json", "environment.json", "done",
+    } <= names  # fmt: skip
+    assert RunFolder.open(folder.path).done
+    assert len(folder.judgement.given) == 300
+    assert ulc.load_run(folder.path).model.spec.class_names == ("ant", "bee", "cow")
+
+
+def test_wrong_labels_are_found_and_better_ones_suggested(audited):
+    folder, _, given, true, ids = audited
+    table = pd.read_csv(folder.path / "labels.csv").set_index("id").loc[ids]
+    assert (table["given_label"] == given).all()
+    wrong = given != true
+    flagged = table["is_label_issue"].to_numpy()
+    assert flagged[wrong].mean() > 0.9
+    assert flagged[~wrong].mean() < 0.03
+    assert (table["suggested_label"] == true).mean() > 0.95
+    assert (table["is_label_issue"] == (table["suggested_label"] != table["given_label"])).all()
+    content = folder.read_json("audit.json")
+    assert content["noise_rate"] == pytest.approx(wrong.mean(), abs=0.06)
+
+
+def test_every_choice_is_told_with_reason_and_option(audited):
+    folder, told, *_ = audited
+    assert [choice.name for choice in told.choices] == [
+        "pretrained features", "rows held out", "network", "epochs", "weight of doubtful labels",
+    ]  # fmt: skip
+    assert all(choice.why and choice.option.startswith("--") for choice in told.choices)
+    written = folder.read_json("audit.json")["choices"]
+    assert [each["name"] for each in written] == [choice.name for choice in told.choices]
+    assert told.stages[:2] == ["plain training", "ULC"]
+
+
+def test_the_model_handed_over_is_the_one_that_agrees_better_with_what_was_held_out(audited):
+    folder, *_ = audited
+    content = folder.read_json("audit.json")
+    better = content["ulc"]["held_out_agreement"] >= content["plain"]["held_out_agreement"]
+    assert content["handed_over"] == ("ulc" if better else "ce")
+    assert Model.load(folder).spec.networks == (2 if better else 1)
+
+
+def test_with_ten_and_eighty_percent_of_two_classes_wrong_it_ends_no_worse_than_plain():
+    """Users' noise: one class is mostly wrong, all towards a look-alike."""
+    rng = np.random.default_rng(3)
+    vectors, _, true = blobs(rows=600, wrong=0, apart=2.0, seed=3)
+    rate = np.array([0.1, 0.8, 0.0])[true]
+    given = np.where(rng.random(600) < rate, np.array([1, 2, 2])[true], true)
+    np.savez("data.npz", X=vectors, y=given)
+    content = audit("data.npz", epochs=12).read_json("audit.json")
+    chosen = content["ulc" if content["handed_over"] == "ulc" else "plain"]
+    assert chosen["held_out_agreement"] >= content["plain"]["held_out_agreement"]
+
+
+def stub(agreement, rows=1000):
+    given = np.zeros(rows, int)
+    probability = np.eye(2)[(np.arange(rows) >= agreement * rows).astype(int)]
+    return Trained(None, probability, given)
+
+
+def test_a_ulc_that_failed_neither_predicts_nor_judges():
+    assert stub(0.8).agreement == 0.8
+    assert judge_of(plain=stub(0.8), ulc=stub(0.75)).agreement == 0.75
+    failed = stub(0.4)
+    assert judge_of(plain=stub(0.8), ulc=failed) is not failed
+    assert "plain model" in reason(plain=stub(0.8), ulc=stub(0.75))
+    assert reason(plain=stub(0.8), ulc=stub(0.8)).startswith("ULC's model")
+
+
+def test_a_stopped_audit_goes_on_to_the_same_bits():
+    vectors, given, _ = blobs(rows=120)
+    np.savez("data.npz", X=vectors, y=given)
+    whole = audit("data.npz", "whole", **QUICK)
+
+    class Stop(AuditWatcher):
+        def training(self, title, epochs):
+            if title == "ULC":
+                raise KeyboardInterrupt
+            return super().training(title, epochs)
+
+    with pytest.raises(KeyboardInterrupt):
+        audit("data.npz", "broken", watcher=Stop(), **QUICK)
+    (folder,) = Path("broken").iterdir()
+    assert not (folder / "done").exists()
+    assert not (folder / "labels.csv").exists()
+    again = audit("data.npz", "broken", **QUICK)
+    for name in ("labels.csv", "model.safetensors", "noise.json"):
+        assert again.read(name) == whole.read(name)
+    before = (again.path / "labels.csv").stat().st_mtime_ns
+    audit("data.npz", "broken", **QUICK)
+    assert (again.path / "labels.csv").stat().st_mtime_ns == before
+
+
+def test_what_a_person_checked_stays_as_it_is():
+    vectors, given, true = blobs(rows=300)
+    verified = np.zeros(300, bool)
+    verified[np.flatnonzero(given != true)[:5]] = True  # wrong, but somebody insists
+    np.savez("data.npz", X=vectors, y=given, verified=verified)
+    folder = audit("data.npz", epochs=8)
+    table = pd.read_csv(folder.path / "labels.csv").set_index("id").sort_index()
+    assert not table["is_label_issue"][verified].any()
+    assert (table["label_score"][verified] == 1).all()
+    assert (table["suggested_label"][verified] == given[verified]).all()
+
+
+def test_true_labels_change_nothing_but_the_score():
+    vectors, given, true = blobs(rows=120)
+    np.savez("told.npz", X=vectors, y=given, y_true=true)
+    np.savez("plain.npz", X=vectors, y=given)
+    tables = [audit(f, **QUICK).read("labels.csv") for f in ("told.npz", "plain.npz")]
+    assert tables[0] == tables[1]
+
+
+def test_the_command_says_what_it_found_and_what_comes_next(ulc):
+    vectors, given, _ = blobs(rows=120)
+    np.savez("data.npz", X=vectors, y=given)
+    common = ("--epochs", 3, "--set", "passes=2", "--set", "warmup_epochs=1")
+    code, printed = ulc("audit", "data.npz", *common)
+    assert code == 0
+    for words in ("look wrong", "Handed over", "labels.csv", "ulc apply", "ulc predict"):
+        assert words in printed.out
+    for words in ("rows held out", "weight of doubtful labels", "--held-out"):
+        assert words in printed.err
+    code, printed = ulc("audit", "data.npz", *common, "--json")
+    content = json.loads(printed.out)
+    assert content["handed_over"] in ("ulc", "ce")
+    code, printed = ulc("resume", content["folder"], "--json")
+    assert json.loads(printed.out) == content
+    code, printed = ulc("show", content["folder"])
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"X": np.eye(3), "y": [0, 1, 2]}, "3 examples are too few|every class has one row"),
+        ({"X": np.eye(4), "y": [0, 0, 0, 0]}, "all labels are the same class"),
+        ({"X": [[np.nan]] * 9, "y": [0, 1, 0] * 3}, "missing|not finite|NaN|nan"),
+    ],
+)
+def test_data_that_cannot_be_audited_are_refused_in_a_sentence(ulc, content, message):
+    np.savez("data.npz", **content)
+    code, printed = ulc("audit", "data.npz")
+    assert code == 2
+    assert printed.err.strip().splitlines()[-1].startswith("ulc: ")
+    assert "Traceback" not in printed.err
+    assert re.search(message, printed.err)
+    assert not list(Path("audits").glob("*/done"))
+
+
+def test_wrong_settings_are_refused_in_a_sentence():
+    np.savez("data.npz", X=np.eye(8), y=[0, 1] * 4)
+    for settings in ({"epochs": 0}, {"held_out": 1.5}, {"embed": 3}, {"wrong": 1}):
+        with pytest.raises(InputError, match="audit: "):
+            audit("data.npz", **settings)
+    with pytest.raises(InputError, match="unknown key"):
+        audit("data.npz", options={"no_such": 1})
+
+
+def test_choices_follow_size_and_noise():
+    from ulc.data.sources.source import Source
+
+    def source(rows):
+        return Source("x", np.zeros((rows, 4), np.float32), np.arange(rows) % 2, ("a", "b"))
+
+    np.savez("data.npz", X=np.eye(8), y=[0, 1] * 4)
+    spec = audit_spec("data.npz")
+    shares = [choices.held_out(spec, rows)[0] for rows in (100, 5_000, 100_000)]
+    assert shares == [0.2, 0.1, 0.02]
+    epochs = [choices.trainings(spec, source(rows), 0.1)[0].epochs for rows in (300, 5_000, 60_000)]
+    assert epochs == sorted(epochs, reverse=True)
+    assert (epochs[0], epochs[-1]) == (100, 12)
+    run = RunSpec(options={"doubtful_weight": 1.0})
+    weights = [
+        choices.by_noise(run, spec, rate)[0].options["doubtful_weight"] for rate in (0.1, 0.6)
+    ]
+    assert weights == [0, 25]
+    own = audit_spec("data.npz", options={"doubtful_weight": 7.0})
+    assert choices.by_noise(run, own, 0.6)[0].options["doubtful_weight"] == 7

@@ -1,0 +1,53 @@
+"""Laws of the watch that sees a training collapse."""
+
+import numpy as np
+import torch
+
+from ulc.training.held_out import HeldOut
+from ulc.training.watch import Watch
+
+NAMES = ("cat", "dog")
+
+
+def watch(rows=400):
+    given = torch.tensor([0, 1] * (rows // 2))
+    return Watch(HeldOut(torch.zeros(rows, 2), given, torch.ones(rows), None), NAMES)
+
+
+def record(agreement=0.8, trusted=0.7, networks_agree=0.9, predicted=(0.5, 0.5)):
+    held_out = {
+        "agreement": agreement,
+        "trusted": trusted,
+        "networks_agree": networks_agree,
+        "predicted": list(predicted),
+    }
+    return {"held_out": held_out}
+
+
+def test_an_epoch_within_a_standard_error_of_the_best_is_kept():
+    error = np.sqrt(0.8 * 0.2 / 400)
+    good, near, far = record(0.8), record(0.8 - 0.9 * error), record(0.8 - 1.1 * error)
+    assert watch().keeps([good])
+    assert watch().keeps([good, near])
+    assert not watch().keeps([good, far])
+    assert watch().keeps([far, good])
+
+
+def test_every_sign_of_collapse_is_named_and_nothing_else():
+    fine = record()
+    assert watch().signs([fine]) == []
+    collapses = {
+        "held-out labels": record(agreement=0.5),
+        "of the labels are trusted": record(trusted=0.01),
+        "the networks agree on 10 %": record(networks_agree=0.1),
+        "class 'dog' is hardly predicted": record(predicted=(0.99, 0.01)),
+    }
+    for words, collapsed in collapses.items():
+        (sign,) = watch().signs([fine, collapsed])
+        assert words in sign
+        assert not watch().keeps([fine, collapsed])
+
+
+def test_a_class_too_rare_to_tell_is_not_mourned():
+    rare = record(predicted=(0.99, 0.01))
+    assert watch(rows=400).signs([rare, record(predicted=(1.0, 0.0))]) == []
