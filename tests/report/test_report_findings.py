@@ -13,8 +13,9 @@ from ulc.report.figures import loss_against_uncertainty, loss_histogram
 from ulc.report.findings import Findings
 from ulc.report.losses import class_losses
 from ulc.report.overview import class_rows, frequent_pairs, heat_map
+from ulc.report.page import make_report
 from ulc.report.svg import element, ticks
-from ulc.report.training_record import gain, learning_curves, warnings
+from ulc.report.training_record import gain, judging_run, learning_curves, warnings
 
 
 def found(judgement, small=None):
@@ -171,6 +172,19 @@ def test_warnings_of_what_the_run_recorded(tmp_path):
         "fell from 70.0 to 30.0 %",
     ):
         assert part in said
+
+
+def test_an_audit_shows_the_training_that_judged(tmp_path):
+    judgement = toy_judgement(60, 3)
+    outer = write_run(tmp_path / "audit", judgement, "abc", spec=RunSpec(algorithm="ce", epochs=4))
+    inner = RunSpec(epochs=4)
+    assert judging_run(outer).path == outer.path
+    content = {"judged_by": "ulc", "handed_over": "ce", "ulc": {"run": "inner"}}
+    outer.write_json("audit.json", content)
+    assert judging_run(outer).path == outer.path  # its runs were removed
+    write_run(outer.path / "runs" / "inner", judgement, "abc", spec=inner)
+    assert judging_run(outer).spec.algorithm == "ulc"
+    assert "Audit, labels judged by ulc" in make_report(outer).html
 
 
 def test_signs_that_held_out_rows_gave_are_told(tmp_path):

@@ -17,8 +17,8 @@ SHADES = 5  # steps from all right to all wrong
 
 def loss_histogram(losses: ClassLosses, name: str) -> Markup:
     """How well the given labels of a class are predicted, and the two groups found there."""
-    # A few bars near zero may dwarf all others: the curves may be cut off, the bars never.
-    plot = Plot(x_range=(0, float(losses.edges[-1])), y_range=spread([losses.tallest]))
+    # Most labels have hardly any loss: on a plain scale their bar would dwarf all others.
+    plot = Plot((0, float(losses.edges[-1])), spread([losses.tallest]), root=True)
     bars = []
     for place, (right, wrong) in enumerate(zip(losses.right, losses.wrong, strict=True)):
         across = (float(losses.edges[place]), float(losses.edges[place + 1]))

@@ -82,7 +82,7 @@ def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
     return {
         "title": source,
         "run": str(folder.path),
-        "algorithm": spec.algorithm,
+        "algorithm": training_record.judging_run(folder).spec.algorithm,
         "epochs": spec.epochs,
         "version": version("ulc"),
         "findings": findings,
@@ -101,7 +101,7 @@ def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
 
 def plots(folder: RunFolder, findings: Findings) -> dict[str, Any]:
     """Everything drawn, and the warnings that go with it."""
-    records = folder.records
+    records = training_record.judging_run(folder).records
     # Small classes first, then those with most labels that look wrong: both are to be seen.
     wrong = np.bincount(findings.given[findings.issue], minlength=findings.classes)
     share = wrong / np.maximum(findings.sizes, 1)

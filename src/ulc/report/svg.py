@@ -8,6 +8,8 @@ from markupsafe import Markup, escape
 
 from ulc.judgement import Floats
 
+ROOT_TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+
 
 def element(name: str, *children: str, **attributes: object) -> Markup:
     """An element; `class_` and `text_anchor` are spelled as SVG spells them."""
@@ -37,7 +39,10 @@ def drawing(label: str, width: int, height: int, *children: str) -> Markup:
 
 @dataclass(frozen=True)
 class Plot:
-    """A frame with two scales: data in, pixels out."""
+    """A frame with two scales: data in, pixels out.
+
+    root: heights by their square root, so that a little is seen beside a lot
+    """
 
     x_range: tuple[float, float]
     y_range: tuple[float, float]
@@ -47,6 +52,7 @@ class Plot:
     right: int = 8
     top: int = 10
     bottom: int = 36
+    root: bool = False
 
     def x(self, value: float) -> float:
         """Pixels from the left."""
@@ -57,6 +63,8 @@ class Plot:
     def y(self, value: float) -> float:
         """Pixels from the top."""
         low, high = self.y_range
+        if self.root:
+            value, low, high = math.sqrt(max(value, 0)), 0.0, math.sqrt(high)
         inner = self.height - self.top - self.bottom
         return float(self.height - self.bottom - inner * (value - low) / (high - low or 1))
 
@@ -81,7 +89,7 @@ class Plot:
         """Ticks, pale lines across, titles; no box."""
         base = self.height - self.bottom
         parts = []
-        for value in ticks(*self.y_range):
+        for value in self.y_ticks():
             at = self.y(value)
             text = f"{100 * value:g} %" if percent else f"{value:g}"
             parts += [
@@ -102,6 +110,12 @@ class Plot:
             element("text", y_title, x=self.left, y=self.top - 1.0, class_="title"),
         ]
         return Markup("").join(parts)
+
+    def y_ticks(self) -> list[float]:
+        """Where lines go across."""
+        return (
+            [v for v in ROOT_TICKS if v <= self.y_range[1]] if self.root else ticks(*self.y_range)
+        )
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:

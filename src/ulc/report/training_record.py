@@ -105,6 +105,7 @@ class Gain:
     plain: float
     ours: float
     measured: str
+    title: str = "Gain over plain training"
 
 
 def gain(folder: RunFolder) -> Gain | None:
@@ -112,7 +113,8 @@ def gain(folder: RunFolder) -> Gain | None:
     compared = audit(folder)
     plain, ours = (at(compared, (name, "held_out_agreement")) for name in ("plain", "ulc"))
     if plain is not None and ours is not None:
-        return Gain(plain, ours, "held-out labels that are predicted")
+        measured = "held-out labels that are predicted"
+        return Gain(plain, ours, measured, "ULC against plain training")
     beside = plain_run(folder)
     if beside is None:
         return None
@@ -139,6 +141,17 @@ def plain_run(folder: RunFolder) -> RunFolder | None:
         if same:
             return other
     return None
+
+
+def judging_run(folder: RunFolder) -> RunFolder:
+    """The training whose opinion on the labels it is: an audit has several."""
+    compared = audit(folder)
+    judge = compared.get("ulc" if compared.get("judged_by") == "ulc" else "plain")
+    if isinstance(judge, dict) and isinstance(judge.get("run"), str):
+        inner = RunFolder(folder.path / "runs" / judge["run"])
+        if inner.has("records.jsonl"):
+            return inner
+    return folder
 
 
 def audit(folder: RunFolder) -> dict[str, Any]:
