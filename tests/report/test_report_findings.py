@@ -179,7 +179,7 @@ def test_an_audit_shows_the_training_that_judged(tmp_path):
     outer = write_run(tmp_path / "audit", judgement, "abc", spec=RunSpec(algorithm="ce", epochs=4))
     inner = RunSpec(epochs=4)
     assert judging_run(outer).path == outer.path
-    content = {"judged_by": "ulc", "handed_over": "ce", "ulc": {"run": "inner"}}
+    content = {"judged_by": "plain training and ULC", "handed_over": "ce", "ulc": {"run": "inner"}}
     outer.write_json("audit.json", content)
     assert judging_run(outer).path == outer.path  # its runs were removed
     write_run(outer.path / "runs" / "inner", judgement, "abc", spec=inner)

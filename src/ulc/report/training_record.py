@@ -146,7 +146,7 @@ def plain_run(folder: RunFolder) -> RunFolder | None:
 def judging_run(folder: RunFolder) -> RunFolder:
     """The training whose opinion on the labels it is: an audit has several."""
     compared = audit(folder)
-    judge = compared.get("ulc" if compared.get("judged_by") == "ulc" else "plain")
+    judge = compared.get("ulc" if "ULC" in str(compared.get("judged_by")) else "plain")
     if isinstance(judge, dict) and isinstance(judge.get("run"), str):
         inner = RunFolder(folder.path / "runs" / judge["run"])
         if inner.has("records.jsonl"):
