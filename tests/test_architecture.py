@@ -35,6 +35,7 @@ LAYERS = [
         "estimator",
         "estimator_file",
         "label_issues",
+        "report",
     ],
     ["cli", "__main__", "__init__"],
 ]

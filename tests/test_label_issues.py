@@ -11,6 +11,7 @@ from sklearn.model_selection import cross_val_predict
 
 from ulc import InputError, find_label_issues
 from ulc.blocks.noise_model import GaussianNoiseModel
+from ulc.label_noise import LabelNoise
 from ulc.labels_table import COLUMNS
 
 FRUIT = np.array(["apple", "banana", "cherry"])
@@ -42,29 +43,27 @@ def test_probabilities_give_issues_and_suggestions(noisy):
     assert table.epistemic.between(0, 1).all()
 
 
-def test_the_rule_is_unlikely_and_another_class_suggested(noisy):
-    """methods A30, with the class-specific noise model worked out beside it."""
+def test_probabilities_are_judged_by_which_class_is_taken_for_which(noisy):
     _, given, _, probability = noisy
     table = find_label_issues(given, pred_probs=probability)
-    model = GaussianNoiseModel(per_class=True, one_component_guard=True)
-    losses = torch.from_numpy(losses_of(probability, given))
-    clean = model.judge(losses, torch.from_numpy(given), 3).clean_probability.numpy()
-    np.testing.assert_array_equal(table.label_score, clean)
-    corrected = (1 - clean)[:, None] * probability + clean[:, None] * np.eye(3)[given]
-    issue = (clean < 0.5) & (corrected.argmax(1) != given)
-    assert table.is_label_issue.tolist() == issue.tolist()
+    posterior = LabelNoise.fit(probability, given).posterior(probability, given)
+    np.testing.assert_allclose(table.label_score, posterior[np.arange(300), given])
+    assert table.suggested_label.tolist() == posterior.argmax(1).tolist()
+    assert table.is_label_issue.tolist() == (posterior.argmax(1) != given).tolist()
 
 
-def test_losses_give_the_same_scores_and_no_suggestion(noisy):
+def test_losses_are_judged_by_a_mixture_for_each_class_and_suggest_nothing(noisy):
     _, given, _, probability = noisy
-    from_probabilities = find_label_issues(given, pred_probs=probability)
-    table = find_label_issues(FRUIT[given], losses=losses_of(probability, given))
+    losses = losses_of(probability, given)
+    table = find_label_issues(FRUIT[given], losses=losses)
     assert list(table.columns) == list(COLUMNS)
-    np.testing.assert_allclose(table.label_score, from_probabilities.label_score, atol=1e-6)
+    model = GaussianNoiseModel(per_class=True, one_component_guard=True)
+    belief = model.judge(torch.from_numpy(losses), torch.from_numpy(given), 3)
+    np.testing.assert_array_equal(table.label_score, belief.clean_probability.numpy())
     assert (table.is_label_issue == (table.label_score < 0.5)).all()
     assert table.suggested_label.isna().all()
     assert table.predicted_label.isna().all()
-    np.testing.assert_allclose(table.loss, from_probabilities.loss)
+    np.testing.assert_allclose(table.loss, losses)
 
 
 def test_features_are_enough(noisy):

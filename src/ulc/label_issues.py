@@ -13,6 +13,7 @@ from ulc.data.arrays import as_given
 from ulc.errors import InputError
 from ulc.estimator import RandomState, ULCClassifier
 from ulc.judgement import Floats, Integers, Judgement
+from ulc.label_noise import LabelNoise
 from ulc.labels_table import label_frame
 
 if TYPE_CHECKING:
@@ -42,9 +43,10 @@ def find_label_issues(  # noqa: PLR0913 (which of the three outputs there are is
     classes: the K labels; None: labels that are whole numbers below K name their column, others
         are sorted
 
-    Losses are judged by two Gaussians for each class; a class in which one explains them as well
-    is clean throughout. A label is an issue if it is more likely wrong than right and another
-    class is suggested; losses suggest no class, so there the first is enough.
+    Probabilities are judged by which class is taken for which (`LabelNoise`); a label is an issue
+    if another class is likelier, its own label considered. Losses are judged by two Gaussians for
+    each class; a class in which one explains them as well is clean throughout, and a label is an
+    issue if it is more likely wrong than right: losses suggest no class.
     """
     outputs = {"losses": losses, "pred_probs": pred_probs, "features": features}
     given = [name for name, value in outputs.items() if value is not None]
@@ -88,12 +90,12 @@ def from_probabilities(
     names, given = numbered(labels, probability.shape[1], classes)
     chosen = probability[np.arange(len(given)), given]
     warn_if_by_heart(chosen)
-    clean = clean_probability(-np.log(np.maximum(chosen, 1e-8)), given, len(names))
+    posterior = LabelNoise.fit(probability, given).posterior(probability, given)
     log_probability = np.log(np.maximum(probability, 1e-30))
     entropy = -(probability * log_probability).sum(1) / math.log(len(names))
     nothing = np.full(len(given), np.nan, np.float32)
-    judgement = Judgement(given, clean, probability, entropy.clip(0, 1), nothing)
-    return label_frame(judgement, names, THRESHOLD, index)
+    judgement = Judgement(given, chosen, probability, entropy.clip(0, 1), nothing)
+    return label_frame(judgement.under(posterior), names, THRESHOLD, index)
 
 
 def clean_probability(losses: Floats, given: Integers, classes: int) -> Floats:

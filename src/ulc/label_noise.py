@@ -3,7 +3,7 @@
 from typing import Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
 from ulc.config import Spec
 from ulc.judgement import Floats, Integers
@@ -13,6 +13,7 @@ ALIKE = 30.0  # labels of each class that count as seen, wrong as often as those
 STEPS = 100
 ENOUGH = 1e-4  # a change of the matrix that no longer matters
 COLDEST, HOTTEST = 0.25, 4.0
+AGAINST = 1.92  # log-likelihood lost at the end of a 95 % interval for one parameter
 
 
 class LabelNoise(Spec):
@@ -31,23 +32,31 @@ class LabelNoise(Spec):
 
     @classmethod
     def fit(cls, probability: Floats, given: Integers) -> Self:
-        """Maximum likelihood of (V,) given labels beside (V, K) probabilities, by EM.
+        """Fit to (V,) given labels beside (V, K) probabilities.
 
-        In place of labels nobody has seen, each class starts with `RIGHT` right ones and `ALIKE`
-        ones that are wrong as often as all labels are: few rows then claim little.
+        The transition has maximum likelihood for the temperature, by EM. In place of labels nobody
+        has seen, each class starts with `RIGHT` right ones and `ALIKE` ones that are wrong as often
+        as all labels are: few rows then claim little.
+
+        A model that has learned how often labels are wrong explains them by being unsure. So the
+        temperature is the coldest that the rows do not speak against: of two explanations that
+        are as good, the noise of the labels goes before the doubt of the model.
         """
 
         def unlikely(log_temperature: float) -> float:
             tempered = cooled(probability, float(np.exp(log_temperature)))
-            return -log_likelihood(tempered, given, expected_transition(tempered, given))
+            transition = expected_transition(tempered, given)
+            return -len(given) * log_likelihood(tempered, given, transition)
 
-        found = minimize_scalar(
-            unlikely,
-            bounds=(np.log(COLDEST), np.log(HOTTEST)),
-            method="bounded",
-            options={"xatol": 0.02},
+        coldest, hottest = float(np.log(COLDEST)), float(np.log(HOTTEST))
+        best = minimize_scalar(
+            unlikely, bounds=(coldest, hottest), method="bounded", options={"xatol": 0.02}
         )
-        temperature = float(np.exp(found.x))
+        if unlikely(coldest) <= best.fun + AGAINST:
+            found = coldest
+        else:
+            found = brentq(lambda x: unlikely(x) - best.fun - AGAINST, coldest, best.x, xtol=0.02)
+        temperature = float(np.exp(found))
         transition = expected_transition(cooled(probability, temperature), given)
         return cls(temperature=temperature, transition=tuple(map(tuple, transition.tolist())))
 

@@ -32,6 +32,14 @@ def test_the_epoch_that_explains_the_held_out_labels_best_is_kept():
     assert not watch().keeps([good, better, good])
 
 
+def test_warming_up_is_not_kept_however_good():
+    best, fair, poor = (record(likelihood=value) for value in (-0.1, -0.4, -0.5))
+    warming = Watch(watch().held_out, NAMES, first=1)
+    assert not warming.keeps([best])
+    assert warming.keeps([best, poor])
+    assert warming.keeps([best, poor, fair])
+
+
 def test_every_sign_of_collapse_is_named_and_nothing_else():
     fine = record()
     assert watch().signs([fine]) == []

@@ -174,7 +174,7 @@ class Audit:
         if folder.has("out_of_fold.npz"):
             stored: Floats = read_npz(folder.path / "out_of_fold.npz")["probability"]
             return stored
-        spec = self.on_all(plain)
+        spec = spec_on_all(plain, epochs=plain.summary["kept_epoch"] + 1)
         with self.watcher.training("out of fold", FOLDS * spec.epochs) as watcher:
             prepared = prepare(spec, self.device, source=source)
             probability = out_of_fold(spec, prepared, self.device, watcher)
@@ -210,7 +210,7 @@ class Audit:
         better = ulc if is_better(ulc, plain) else plain
         handed = ulc.folder
         if better is plain:
-            handed = self.trained("plain training on all rows", self.on_all(plain), source)
+            handed = self.trained("plain training on all rows", spec_on_all(plain), source)
         for name in HANDED_ON:
             if handed.has(name):
                 folder.write(name, handed.read(name))
@@ -236,13 +236,15 @@ class Audit:
         )
         folder.finish()
 
-    def on_all(self, plain: Trained) -> RunSpec:
-        """The plain run with the rows that were held out, for as many epochs as were best.
 
-        Training plainly is cheap, so nobody who is handed a plain model pays for the comparison.
-        """
-        epochs = plain.summary["kept_epoch"] + 1
-        return plain.folder.spec.model_copy(update={"held_out": 0.0, "epochs": epochs})
+def spec_on_all(plain: Trained, epochs: int | None = None) -> RunSpec:
+    """The plain run with the rows that were held out too.
+
+    Training plainly is cheap, so whoever is handed a plain model does not pay for the comparison:
+    it is the one that plain training would have given.
+    """
+    spec = plain.folder.spec
+    return spec.model_copy(update={"held_out": 0.0, "epochs": epochs or spec.epochs})
 
 
 def learned_by_heart(judgement: Judgement, learned: Integers, ulc: Trained) -> bool:

@@ -30,6 +30,7 @@ from ulc.cli.options import (
     Verified,
 )  # fmt: skip
 from ulc.cli.predict_command import predict
+from ulc.cli.report_command import report
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
@@ -471,6 +472,7 @@ app.command()(audit)
 app.command()(apply)
 app.command()(predict)
 app.command()(export)
+app.command()(report)
 
 
 def main() -> NoReturn:

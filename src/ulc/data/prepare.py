@@ -78,18 +78,17 @@ def label(
     """Load, make uneven, make noisy. Imbalance and noise have random streams of their own."""
     source = source or load_source(spec.data, on_progress)
     classes = len(source.class_names)
-    of_imbalance, of_noise, _ = streams(spec.seed)
-    # Where labels are already noisy and the truth is known, sizes are cut by the truth.
-    reference = source.labels if source.true is None else source.true
-    kept = keep(reference, classes, spec.imbalance, np.random.default_rng(of_imbalance))
+    kept = kept_rows(source, spec)
     labels, true = source.labels[kept], None if source.true is None else source.true[kept]
     if spec.noise.kind == "file":
-        given, true = from_file(spec.noise, kept, classes, len(source.labels)), reference[kept]
+        given = from_file(spec.noise, kept, classes, len(source.labels))
+        true = labels if true is None else true
     elif spec.noise.kind == "none":
         given = labels
     else:
         # Whoever injects noise says that the labels were right before.
-        given, true = corrupt(labels, classes, spec.noise, np.random.default_rng(of_noise)), labels
+        rng = np.random.default_rng(streams(spec.seed)[1])
+        given, true = corrupt(labels, classes, spec.noise, rng), labels
     verified = None if source.verified is None else source.verified[kept]
     if verified is not None:
         given = np.where(verified, labels, given)  # what somebody checked, noise does not touch
@@ -107,6 +106,14 @@ def label(
 def streams(seed: int) -> list[np.random.SeedSequence]:
     """Random numbers for imbalance, for noise and for the choice of rows to hold out."""
     return np.random.SeedSequence(seed).spawn(3)
+
+
+def kept_rows(source: Source, spec: RunSpec) -> Integers:
+    """Positions in the source of the rows that are trained on, in order."""
+    # Where labels are already noisy and the truth is known, sizes are cut by the truth.
+    reference = source.labels if source.true is None else source.true
+    rng = np.random.default_rng(streams(spec.seed)[0])
+    return keep(reference, len(source.class_names), spec.imbalance, rng)
 
 
 def from_file(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Integers:

@@ -60,7 +60,7 @@ def run(  # noqa: PLR0913 (a spec and how to go about it)
             prepared.truth,
             prepared.training.preprocessing,
             folder,
-            watch_of(prepared),
+            watch_of(spec, prepared),
         )
         judgement = training.run(spec.epochs, watcher, save_every)
         judged = Judged(
@@ -82,7 +82,7 @@ def run(  # noqa: PLR0913 (a spec and how to go about it)
     return folder
 
 
-def watch_of(prepared: Prepared) -> Watch | None:
+def watch_of(spec: RunSpec, prepared: Prepared) -> Watch | None:
     """Who watches the training on the rows that were held out, if any were."""
     watched = prepared.watched
     if watched is None:
@@ -90,14 +90,15 @@ def watch_of(prepared: Prepared) -> Watch | None:
     weights = torch.ones_like(watched.given, dtype=torch.float32)
     preprocessing = prepared.training.preprocessing
     held_out = HeldOut(watched.stored, watched.given, weights, preprocessing)
-    return Watch(held_out, prepared.class_names)
+    warm = int(spec.options.get("warmup_epochs", 0))
+    return Watch(held_out, prepared.class_names, first=min(warm, spec.epochs - 1))
 
 
 def whole_judgement(
     spec: RunSpec, judgement: Judgement, algorithm: Algorithm, prepared: Prepared
 ) -> Judgement:
     """The algorithm's opinion on what it learned from, and from it one on what was held out."""
-    watch = watch_of(prepared)
+    watch = watch_of(spec, prepared)
     if watch is None or prepared.watched is None:
         return judgement
     handed = model(spec, prepared, algorithm, judgement)

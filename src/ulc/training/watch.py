@@ -21,11 +21,14 @@ class Watch:
 
     Signs of collapse: few labels are trusted; a class is hardly predicted any more; the two
     networks disagree more than they agree; the held-out labels are predicted much worse.
+
+    first: no epoch before it is kept, because the algorithm warms up
     """
 
-    def __init__(self, held_out: HeldOut, class_names: Sequence[str]) -> None:
+    def __init__(self, held_out: HeldOut, class_names: Sequence[str], first: int = 0) -> None:
         self.held_out = held_out
         self.class_names = class_names
+        self.first = first
         self.given = held_out.given.cpu().numpy()
 
     def observe(self, algorithm: Algorithm, judgement: Judgement) -> dict[str, Any]:
@@ -49,8 +52,9 @@ class Watch:
         see a model learn wrong labels by heart, and plain likelihood would blame one that rightly
         does not believe them.
         """
-        seen = [record["held_out"]["likelihood"] for record in records]
-        return seen[-1] >= max(seen) and not self.signs(records)
+        later = records[self.first :]
+        seen = [record["held_out"]["likelihood"] for record in later]
+        return bool(later) and seen[-1] >= max(seen) and not self.signs(later)
 
     def signs(self, records: Records) -> list[str]:
         """What speaks for a collapse in the last of these epochs, in words."""

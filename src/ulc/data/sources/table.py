@@ -5,6 +5,7 @@ import warnings
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -65,17 +66,8 @@ def read_text(path: Path, separator: str, *, missing: tuple[str, ...] = MISSING)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
-            return pd.read_csv(
-                path,
-                sep=separator,
-                header=0,
-                names=range(len(header)),
-                index_col=False,
-                dtype=str,
-                na_values=list(missing),
-                keep_default_na=False,
-                encoding="utf-8-sig",
-            ).set_axis(header, axis=1)
+            options = text_options(header, separator, missing)
+            return pd.read_csv(path, **options).set_axis(header, axis=1)
     except UnicodeDecodeError as error:
         raise not_utf8(path, error) from None
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
@@ -83,6 +75,22 @@ def read_text(path: Path, separator: str, *, missing: tuple[str, ...] = MISSING)
         raise InputError(
             f"{path}: not a table ({reason}); give every row as many values as the header has names"
         ) from None
+
+
+def text_options(
+    header: list[str], separator: str, missing: tuple[str, ...] = MISSING
+) -> dict[str, Any]:
+    """How pandas reads our text files."""
+    return {
+        "sep": separator,
+        "header": 0,
+        "names": range(len(header)),
+        "index_col": False,
+        "dtype": str,
+        "na_values": list(missing),
+        "keep_default_na": False,
+        "encoding": "utf-8-sig",
+    }
 
 
 def read_header(path: Path, separator: str) -> list[str]:

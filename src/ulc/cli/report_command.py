@@ -1,0 +1,42 @@
+"""`ulc report`: a page of what a run found."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The page's file. Default: report.html in the run folder.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(min=0, help="How many suspicious labels to show; labels.csv holds all.")
+    ] = 1000,
+    open_page: Annotated[
+        bool, typer.Option("--open/--no-open", help="Show the page in the browser.")
+    ] = False,
+) -> None:
+    """Make one HTML file to look through: what was found, and a gallery to decide about labels.
+
+    Decisions made there are downloaded as decisions.csv, which `ulc apply` takes. The file needs
+    no network and stays below 10 MB.
+    """
+    from ulc.errors import InputError
+    from ulc.files import write_whole
+    from ulc.report.findings import open_run
+    from ulc.report.page import make_report
+
+    folder = open_run(run)
+    target = out or folder.path / "report.html"
+    if target.suffix.lower() not in (".html", ".htm") or target.is_dir():
+        raise InputError(f"{target}: not the name of a page; let --out end in .html")
+    page = make_report(folder, limit)
+    content = page.html.encode()
+    write_whole(target, content)
+    typer.echo(
+        f"{target}: {page.listed} of {page.suspects} suspicious labels, {len(content) / 1e6:.1f} MB"
+    )
+    if open_page:
+        typer.launch(target.absolute().as_uri())

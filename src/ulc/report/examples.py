@@ -1,0 +1,222 @@
+"""What the page shows of each suspect: its picture or the values of its row.
+
+Only what is shown is read. A source that has moved costs the pictures, never the page.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.config import RunSpec
+from ulc.data.prepare import kept_rows
+from ulc.data.sources import load_source
+from ulc.data.sources.pictures import SUFFIXES, Picture, readable
+from ulc.errors import InputError
+from ulc.judgement import Integers
+from ulc.report.stored_rows import array_rows, table_rows
+from ulc.report.thumbnails import from_array, from_picture
+from ulc.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WIDEST = 32  # numbers of a vector that are worth showing; an embedding says nothing to people
+LONGEST = 120  # characters of a value
+
+
+@dataclass(frozen=True)
+class Examples:
+    """By place among the suspects that were asked for.
+
+    picture: the place's thumbnail as a data URI, made when it is asked for; None: there is none
+    values: the row's values, in the order of `columns`
+    paths: where the picture lies, if the id does not say so already
+    note: why something is not shown, or None
+    """
+
+    picture: Callable[[int], str | None] = lambda _: None
+    columns: tuple[str, ...] = ()
+    values: Sequence[Sequence[str]] = ()
+    paths: Sequence[str] = ()
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which rows of which run: positions in its training data, and what it calls them."""
+
+    spec: RunSpec
+    rows: Integers
+    ids: Sequence[str] | None
+    total: int
+    skipped: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def source_rows(self) -> Integers:
+        """Positions in the source; the run may have left out rows to make classes uneven."""
+        if self.spec.imbalance.kind == "none":
+            return self.rows
+        return kept_rows(load_source(self.spec.data), self.spec)[self.rows]
+
+    @property
+    def source_total(self) -> int | None:
+        """How many rows the source must have; None: more than the run's own."""
+        return self.total if self.spec.imbalance.kind == "none" else None
+
+    @property
+    def path(self) -> Path:
+        """Where the source is."""
+        return Path(self.spec.data.path or "")
+
+
+def find_examples(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) -> Examples:
+    """Pictures or values of the rows, or a note on why there are none."""
+    facts = folder.read_json("data.json")
+    wanted = Wanted(
+        folder.spec, rows, ids, int(facts["examples"]), frozenset(facts.get("skipped", ()))
+    )
+    if len(rows) == 0:
+        return Examples()
+    if ids is not None and ids[0].lower().endswith(SUFFIXES):
+        return from_files(ids)
+    try:
+        return READERS[wanted.spec.data.source](wanted)
+    except Exception as error:
+        # The source is not ours: it may have moved, changed or broken in any way.
+        reason = str(error) if isinstance(error, InputError) else type(error).__name__
+        return Examples(
+            note=f"The examples are not shown because the data cannot be read again: {reason}"
+        )
+
+
+def from_files(paths: Sequence[str]) -> Examples:
+    """Pictures in files."""
+    missing = sum(not os.path.isfile(path) for path in paths)  # noqa: PTH113 (thousands)
+    note = None
+    if missing:
+        note = (
+            f"{missing} of {len(paths)} pictures are no longer where the run read them "
+            f"({next(path for path in paths if not Path(path).is_file())}); they are not shown."
+        )
+    return Examples(picture=lambda place: from_picture(Picture.at(Path(paths[place]))), note=note)
+
+
+def from_images(images: NDArray[Any]) -> Examples:
+    """Pictures in an array (n, C, H, W)."""
+    return Examples(picture=lambda place: from_array(images[place]))
+
+
+def from_vectors(vectors: NDArray[Any]) -> Examples:
+    """Numbers without names."""
+    width = vectors.shape[1]
+    if width > WIDEST:
+        return Examples(
+            note=f"Each example is {width} numbers, which nobody can read; give the npz file "
+            "`ids` that are paths of images, and their pictures are shown."
+        )
+    columns = tuple(f"column {number}" for number in range(width))
+    return Examples(columns=columns, values=[[f"{value:.6g}" for value in row] for row in vectors])
+
+
+def from_package(wanted: Wanted) -> Examples:
+    """Data sets that are small enough to be read whole."""
+    source = load_source(wanted.spec.data)
+    return from_images(source.inputs[kept_rows(source, wanted.spec)[wanted.rows]])
+
+
+def from_npz(wanted: Wanted) -> Examples:
+    """Rows of X."""
+    found = array_rows(wanted.path, "X", wanted.source_rows, wanted.source_total)
+    return from_vectors(found) if found.ndim == 2 else from_images(found)
+
+
+def from_table(wanted: Wanted) -> Examples:
+    """Rows of a table: their values, or the pictures that they name."""
+    from ulc.data.sources.frame import image_column
+
+    data = wanted.spec.data
+    table = table_rows(wanted.path, wanted.source_rows, wanted.source_total, keep=unskipped(wanted))
+    check_ids(table, wanted)
+    image = image_column(table, data)
+    if image is None:
+        return from_frame(table, wanted)
+    paths = [readable(wanted.path.parent / str(text)) for text in table[image]]
+    shown = from_files(paths)
+    return Examples(shown.picture, paths=paths, note=shown.note)
+
+
+def unskipped(wanted: Wanted) -> Callable[["pd.DataFrame"], NDArray[np.bool_]] | None:
+    """Which rows the run did not leave out for a broken image; None: all."""
+    if not wanted.skipped:
+        return None
+    from ulc.data.sources.frame import image_column
+
+    def keep(table: "pd.DataFrame") -> NDArray[np.bool_]:
+        image = image_column(table, wanted.spec.data)
+        names = [readable(wanted.path.parent / str(text)) for text in table[image]]
+        return np.array([name not in wanted.skipped for name in names], bool)
+
+    return keep
+
+
+def check_ids(table: "pd.DataFrame", wanted: Wanted) -> None:
+    """Raise if the table's rows are no longer those of the run."""
+    from ulc.data.columns import as_text
+    from ulc.data.sources.frame import Roles
+
+    roles = Roles.of(list(table.columns), wanted.spec.data, str(wanted.path))
+    if roles.id is None or wanted.ids is None:
+        return
+    if list(as_text(table[roles.id])) != list(wanted.ids):
+        raise InputError(f"{wanted.path} has changed since the run; train again to see its rows")
+
+
+def from_frame(table: "pd.DataFrame", wanted: Wanted) -> Examples:
+    """The values of the feature columns; true labels are not among them."""
+    from ulc.data.sources.frame import Roles
+
+    roles = Roles.of(list(table.columns), wanted.spec.data, str(wanted.path))
+    chosen = table[list(roles.features)].astype(object)
+    shown = chosen.where(chosen.notna(), None)
+    values = [
+        ["–" if value is None else str(value)[:LONGEST] for value in row]
+        for row in shown.itertuples(index=False, name=None)
+    ]
+    return Examples(columns=tuple(map(str, roles.features)), values=values)
+
+
+def from_huggingface(wanted: Wanted) -> Examples:
+    """Rows of a Hugging Face data set: their picture, or their values."""
+    from ulc.data.sources import huggingface
+
+    train, where = huggingface.read(wanted.path).train, str(wanted.path)
+    kept = np.arange(len(train))
+    if wanted.skipped:
+        kept = kept[[f"{where}: train, row {row}" not in wanted.skipped for row in kept]]
+    if wanted.source_total not in (None, len(kept)):
+        raise InputError(f"{where} has changed since the run; train again to see its rows")
+    some = train.select(kept[wanted.source_rows])
+    images = [name for name, kind in train.features.items() if huggingface.is_image(kind)]
+    data = wanted.spec.data
+    image = data.image or next(iter([] if data.features else images), None)
+    if image is None:
+        others = [name for name in train.features if name not in images]
+        return from_frame(huggingface.frame(some, others), wanted)
+    pictures = huggingface.listed(some, image, where)
+    return Examples(picture=lambda place: from_picture(pictures[place]))
+
+
+READERS: dict[str, Callable[[Wanted], Examples]] = {
+    "fashion": from_package,
+    "cifar10": from_package,
+    "cifar100": from_package,
+    "npz": from_npz,
+    "table": from_table,
+    "huggingface": from_huggingface,
+    "folder": lambda wanted: from_files(wanted.ids or ()),
+}

@@ -1,0 +1,110 @@
+"""The page's plots. Blue: looks right. Orange: looks wrong. Grey: neither."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from ulc.judgement import Floats
+from ulc.report.findings import Findings
+from ulc.report.losses import ClassLosses
+from ulc.report.svg import Plot, drawing, element, spread
+
+COLUMNS, ROWS = 36, 24  # cells of the plot of loss against uncertainty
+SHADES = 5  # steps from all right to all wrong
+
+
+def loss_histogram(losses: ClassLosses, name: str) -> Markup:
+    """How well the given labels of a class are predicted, and the two groups found there."""
+    # Most labels have hardly any loss: on a plain scale their bar would dwarf all others.
+    plot = Plot((0, float(losses.edges[-1])), spread([losses.tallest]), root=True)
+    bars = []
+    for place, (right, wrong) in enumerate(zip(losses.right, losses.wrong, strict=True)):
+        across = (float(losses.edges[place]), float(losses.edges[place + 1]))
+        if right:
+            bars.append(plot.bar(across, (0, right), "right"))
+        if wrong:
+            bars.append(plot.bar(across, (right, right + wrong), "wrong"))
+    ceiling = plot.y_range[1]
+    curves = [
+        plot.line(losses.at, np.minimum(curve, ceiling), class_)
+        for curve, class_ in ((losses.low, "right-line"), (losses.high, "wrong-line"))
+    ]
+    share = float(losses.wrong.sum())
+    label = f"Losses of the labels of class {name}: {100 * share:.0f} % of them look wrong"
+    axes = plot.axes("loss of the given label", "share of labels", percent=True)
+    return drawing(label, plot.width, plot.height, axes, *bars, *curves)
+
+
+def loss_against_uncertainty(findings: Findings) -> Markup | None:
+    """Figure 2: where labels lie by loss and epistemic uncertainty; None if it is not measured.
+
+    Labels are counted in cells, so a million are drawn as fast as a hundred.
+    """
+    if np.isnan(findings.epistemic).any():
+        return None
+    top = max(float(findings.loss.max()), 1e-3)
+    plot = Plot((0, top), (0, max(float(findings.epistemic.max()) * 1.05, 0.05)), 400, 270)
+    count, wrong = (
+        np.histogram2d(
+            findings.loss, findings.epistemic, (COLUMNS, ROWS), ((0, top), plot.y_range), weights=w
+        )[0]
+        for w in (None, findings.issue.astype(float))
+    )
+    largest = (plot.width - plot.left - plot.right) / COLUMNS / 2
+    dots = []
+    for column, row in np.argwhere(count > 0):
+        here = count[column, row]
+        shade = round((SHADES - 1) * wrong[column, row] / here)
+        # Area by the logarithm: one label is still seen beside a thousand.
+        radius = largest * np.sqrt((1 + np.log(here)) / (1 + np.log(count.max())))
+        dots.append(
+            element(
+                "circle",
+                cx=plot.x((column + 0.5) / COLUMNS * top),
+                cy=plot.y((row + 0.5) / ROWS * plot.y_range[1]),
+                r=float(radius),
+                class_=f"shade{shade}",
+            )
+        )
+    axes = plot.axes("loss of the given label", "uncertainty of the model (epistemic)")
+    label = "Labels by their loss and by the uncertainty of the model"
+    return drawing(label, plot.width, plot.height, axes, *dots)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve: what it is called, how it is drawn, its values by epoch."""
+
+    name: str
+    class_: str
+    epochs: Sequence[float]
+    values: Sequence[float]
+
+
+def curves(title: str, lines: Sequence[Line], epochs: int, *, percent: bool) -> Markup:
+    """Values epoch by epoch."""
+    every = np.concatenate([np.asarray(line.values, float) for line in lines])
+    y_range = percent_range(every) if percent else spread(every)
+    plot = Plot((0, max(epochs - 1, 1)), y_range)
+    drawn = [
+        plot.line(line.epochs, line.values, line.class_)
+        if len(line.values) > 1
+        else element(
+            "circle",
+            cx=plot.x(line.epochs[0]),
+            cy=plot.y(line.values[0]),
+            r=3,
+            class_=f"dot {line.class_}",
+        )
+        for line in lines
+    ]
+    axes = plot.axes("epoch", "" if percent else "loss", percent=percent)
+    return drawing(title, plot.width, plot.height, axes, *drawn)
+
+
+def percent_range(values: Floats) -> tuple[float, float]:
+    """Shares, cut below where all lie high."""
+    low = float(values.min())
+    return (0.0 if low < 0.5 else 0.5 if low < 0.8 else 0.8), 1.0

@@ -1,0 +1,85 @@
+"use strict";
+
+/* One suspicious label as the user sees it. Names come from data: they are set as text, never as HTML. */
+const FEW = 8; // values of a row that are shown at once
+const VERDICTS = { accept: "Accepted", reject: "Rejected, stays", relabel: "Relabelled" };
+
+class Card {
+  constructor(suspect, data) {
+    this.suspect = suspect;
+    this.classes = data.classes;
+    this.item = document.getElementById("card").content.firstElementChild.cloneNode(true);
+    this.box = this.item.querySelector(".card");
+    const given = data.classes[suspect.given];
+    const suggested = data.classes[suspect.suggested];
+    this.text(".given", given);
+    this.text(".suggested", suggested);
+    const name = data.named ? suspect.id : `row ${suspect.id}`;
+    this.text(".path", suspect.path ? `${name} · ${suspect.path}` : name);
+    this.box.setAttribute("aria-label", `${name}: labelled ${given}, suggested ${suggested}`);
+    this.box.querySelector(".look").append(...look(suspect, data.columns));
+    this.box.querySelector(".facts").append(...facts(suspect));
+  }
+
+  text(selector, content) {
+    this.box.querySelector(selector).textContent = content;
+  }
+
+  show(decided) {
+    this.box.dataset.decision = decided ? decided.decision : "";
+    const verdict = decided ? `${VERDICTS[decided.decision]}: ${this.classes[decided.label]}` : "";
+    this.text(".verdict", verdict);
+    for (const button of this.box.querySelectorAll("button")) {
+      const pressed = Boolean(decided) && decided.decision === button.dataset.decision;
+      button.setAttribute("aria-pressed", String(pressed));
+    }
+  }
+}
+
+/* The picture, or the values of the row. */
+function look(suspect, columns) {
+  if (suspect.picture) {
+    const image = new Image();
+    image.alt = "";
+    image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth < 80));
+    image.src = suspect.picture;
+    return [image];
+  }
+  if (!suspect.values) return [];
+  const pairs = columns.map((name, place) => [name, suspect.values[place]]);
+  const shown = [described("values", pairs.slice(0, FEW))];
+  if (pairs.length > FEW) {
+    const more = document.createElement("details");
+    const summary = document.createElement("summary");
+    summary.textContent = `${pairs.length - FEW} more values`;
+    more.append(summary, described("values", pairs.slice(FEW)));
+    shown.push(more);
+  }
+  return shown;
+}
+
+function facts(suspect) {
+  const pairs = [
+    ["Score", suspect.score],
+    ["Model uncertainty", suspect.epistemic],
+    ["Data uncertainty", suspect.aleatoric],
+  ];
+  return terms(pairs.map(([name, value]) => [name, value === undefined ? "–" : value.toFixed(3)]));
+}
+
+function described(name, pairs) {
+  const list = document.createElement("dl");
+  list.className = name;
+  list.append(...terms(pairs));
+  return list;
+}
+
+function terms(pairs) {
+  return pairs.flatMap(([name, value]) => {
+    const term = document.createElement("dt");
+    const detail = document.createElement("dd");
+    term.textContent = name;
+    detail.textContent = value;
+    return [term, detail];
+  });
+}

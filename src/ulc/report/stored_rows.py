@@ -1,0 +1,96 @@
+"""A few rows of a large file, without holding the rest."""
+
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.data.sources.npz import as_inputs
+from ulc.errors import InputError
+from ulc.judgement import Integers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pandas as pd
+
+BLOCK = 20_000  # rows of a table that are held at once
+BYTES = 16_000_000  # of an array that are held at once
+
+
+def array_rows(path: Path, name: str, rows: Integers, total: int | None) -> NDArray[Any]:
+    """Those rows of one array of an npz file, as images (n, C, H, W) or vectors (n, D)."""
+    with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
+        shape, fortran, kind = header(member)
+        check_total(path, shape[0], total)
+        if kind.hasobject or fortran:
+            raise InputError(f"{path}: {name} is not stored row by row")
+        width = int(np.prod(shape[1:], dtype=np.int64)) * kind.itemsize
+        found = np.empty((len(rows), *shape[1:]), kind)
+        step = max(1, BYTES // max(width, 1))
+        for start in range(0, shape[0], step):
+            content = member.read(width * min(step, shape[0] - start))
+            block = np.frombuffer(content, kind).reshape(-1, *shape[1:])
+            here = (rows >= start) & (rows < start + step)
+            found[here] = block[rows[here] - start]
+    return as_inputs(found, f"{path}: {name}")
+
+
+def header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of a stored array."""
+    version = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0
+    return (read if version == (1, 0) else np.lib.format.read_array_header_2_0)(member)
+
+
+def table_rows(
+    path: Path,
+    rows: Integers,
+    total: int | None,
+    keep: "Callable[[pd.DataFrame], NDArray[np.bool_]] | None" = None,
+) -> "pd.DataFrame":
+    """Those rows of a table, in their order; `keep` says which rows count at all."""
+    import pandas as pd
+
+    parts, places, seen = [], [], 0
+    for block in table_blocks(path):
+        counted = block if keep is None else block[keep(block)]
+        here = np.flatnonzero((rows >= seen) & (rows < seen + len(counted)))
+        parts.append(counted.iloc[rows[here] - seen])
+        places.append(here)
+        seen += len(counted)
+    check_total(path, seen, total)
+    order = np.argsort(np.concatenate(places))
+    return pd.concat(parts, ignore_index=True).iloc[order]
+
+
+def table_blocks(path: Path) -> "Iterator[pd.DataFrame]":
+    """The table in pieces, as `ulc.data.sources.table` would read it."""
+    import pandas as pd
+
+    from ulc.data.sources.table import SEPARATORS, read_header, read_table, text_options
+
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        for batch in pq.ParquetFile(path).iter_batches(BLOCK):
+            block = batch.to_pandas()
+            yield block.set_axis(block.columns.map(str), axis=1)
+    elif path.is_file() and suffix in SEPARATORS:
+        names = read_header(path, SEPARATORS[suffix])
+        with pd.read_csv(path, chunksize=BLOCK, **text_options(names, SEPARATORS[suffix])) as read:
+            for block in read:
+                yield block.set_axis(names, axis=1)
+    else:
+        yield read_table(path)  # which says what is wrong
+
+
+def check_total(path: Path, found: int, total: int | None) -> None:
+    """Raise if the file has not as many rows as the run saw."""
+    if total is not None and found != total:
+        raise InputError(
+            f"{path} has {found} rows now and had {total} in the run; train again to see them"
+        )

@@ -1,0 +1,87 @@
+"""Finished run folders without a training: what a report reads, and nothing else."""
+
+from importlib.metadata import version
+
+import numpy as np
+
+from ulc.config import DataSpec, RunSpec
+from ulc.judgement import Judgement
+from ulc.labels_table import as_csv, label_columns
+from ulc.run_folder import RunFolder
+
+NASTY = "<script>alert(1)</script>"
+
+
+def toy_judgement(rows, classes, *, wrong=0.3, seed=0, measured=True):
+    """Confident predictions that contradict a share of the given labels."""
+    rng = np.random.default_rng(seed)
+    true = np.arange(rows) % classes
+    shifted = (true + rng.integers(1, classes, rows)) % classes
+    given = np.where(rng.random(rows) < wrong, shifted, true)
+    logits = rng.normal(0, 1, (rows, classes))
+    logits[np.arange(rows), true] += 5
+    prediction = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    clean = np.where(given == true, 0.97, 0.03) + rng.uniform(-0.03, 0.03, rows)
+    epistemic = -(prediction * np.log(prediction)).sum(1) / np.log(classes)
+    none = np.full(rows, np.nan)
+    return Judgement(
+        given=given.astype(np.int64),
+        clean_probability=clean.astype(np.float32),
+        prediction=prediction.astype(np.float32),
+        epistemic=(epistemic if measured else none).astype(np.float32),
+        aleatoric=(rng.uniform(0.1, 0.9, rows) if measured else none).astype(np.float32),
+    )
+
+
+def toy_records(epochs=4):
+    return [
+        {
+            "epoch": epoch,
+            "train": {"trusted_loss": 1 / (epoch + 1), "trusted": 0.7, "fallback_classes": 0.0},
+            "test": {"balanced": {"accuracy": 0.5 + epoch / 10}},
+        }
+        for epoch in range(epochs)
+    ]
+
+
+def write_run(
+    path, judgement, class_names, *, data=None, ids=None, spec=None, records=None, facts=None
+):
+    """All files that a report reads."""
+    spec = spec or RunSpec(data=data or DataSpec(), epochs=4)
+    folder = RunFolder.create(path, spec)
+    sizes = np.bincount(judgement.given, minlength=len(class_names))
+    content = {
+        "examples": len(judgement.given),
+        "class_names": list(class_names),
+        "given_sizes": sizes.tolist(),
+        "small_classes": np.flatnonzero(sizes < sizes.mean() / 1.5).tolist(),
+    }
+    folder.write_json("data.json", content | (facts or {}))
+    if ids is not None:
+        folder.write_json("ids.json", list(ids))
+    folder.write_json("environment.json", {"packages": {"ulc": version("ulc")}})
+    folder.write_arrays("judgement.npz", judgement.arrays())
+    folder.write_records(toy_records() if records is None else records)
+    folder.write("labels.csv", as_csv(label_columns(judgement, class_names, 0.5, ids)))
+    folder.write_json("summary.json", {})
+    folder.finish()
+    return folder
+
+
+def flower_table(path, rows=90, seed=0):
+    """A table with an id column, and its run: three classes, one with a name that attacks."""
+    rng = np.random.default_rng(seed)
+    judgement = toy_judgement(rows, 3, seed=seed)
+    names = ("iris", "rose, wild", NASTY)
+    ids = [f"flower-{row:03}" for row in range(rows)]
+    lines = ["id,label,petal,sepal,note"]
+    for row in range(rows):
+        label = names[judgement.given[row]]
+        label = f'"{label}"' if "," in label else label
+        note = "<b>bold</b>" if row % 7 == 0 else "plain"
+        lines.append(f"{ids[row]},{label},{rng.normal():.2f},{rng.normal():.2f},{note}")
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "flowers.csv").write_text("\n".join(lines) + "\n")
+    data = DataSpec(source="table", path=str(path / "flowers.csv"))
+    return write_run(path / "run", judgement, names, data=data, ids=ids)

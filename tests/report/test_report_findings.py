@@ -1,0 +1,235 @@
+"""What the page says about labels, worked by hand; what it draws; what it warns of."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_runs import toy_judgement, toy_records, write_run
+
+from ulc.config import RunSpec
+from ulc.judgement import Judgement
+from ulc.report import findings as module
+from ulc.report.figures import loss_against_uncertainty, loss_histogram
+from ulc.report.findings import Findings
+from ulc.report.losses import class_losses
+from ulc.report.overview import class_rows, frequent_pairs, heat_map
+from ulc.report.page import make_report
+from ulc.report.svg import element, ticks
+from ulc.report.training_record import gain, judging_run, learning_curves, warnings
+
+
+def found(judgement, small=None):
+    classes = judgement.prediction.shape[1]
+    none = np.zeros(classes, bool)
+    return Findings.from_judgement(
+        judgement, tuple(f"c{k}" for k in range(classes)), none if small is None else small, 0.5
+    )
+
+
+BY_HAND = Judgement(
+    given=np.array([0, 0, 1, 1]),
+    clean_probability=np.array([1.0, 0.0, 0.75, 0.25]),
+    prediction=np.array([[1.0, 0.0], [0.25, 0.75], [0.5, 0.5], [1.0, 0.0]]),
+    epistemic=np.array([0.1, 0.2, 0.3, 0.4]),
+    aleatoric=np.full(4, np.nan),
+)
+
+
+def test_the_three_counts_and_the_noise_matrix_by_hand():
+    """Corrected: [1, 0], [.25, .75], [.125, .875], [.75, .25]; the second and fourth are issues."""
+    ours = found(BY_HAND)
+    assert ours.issue.tolist() == [False, True, False, True]
+    assert ours.suspects.tolist() == [1, 3]
+    assert np.allclose(ours.moved, [[1.25, 0.875], [0.75, 1.125]])
+    assert np.allclose(ours.noise_matrix, ours.moved / [[2.125], [1.875]])
+    share = ours.wrong_share
+    assert (share.flagged, share.expected) == (0.5, 0.5)
+    assert share.moved == pytest.approx((0.875 + 0.75) / 4)
+    assert (share.low, share.high) == (share.moved, 0.5)
+    rows = {row.number: row for row in class_rows(ours).rows}
+    assert (rows[0].given, rows[0].wrong, rows[0].missing) == (2, 1, 1)
+    assert rows[0].belongs == pytest.approx(2.125)
+    assert [(p.given, p.suggested, p.count) for p in frequent_pairs(ours)] == [(0, 1, 1), (1, 0, 1)]
+
+
+@given(st.integers(2, 6), st.integers(8, 60), st.integers(0, 99))
+def test_laws_of_the_counts(classes, rows, seed):
+    ours = found(toy_judgement(rows, classes, seed=seed))
+    assert ours.moved.sum() == pytest.approx(rows, rel=1e-5)
+    assert np.allclose(ours.moved.sum(0), ours.sizes, rtol=1e-5)  # a label is moved, never lost
+    total = ours.noise_matrix.sum(1)
+    assert np.allclose(total[ours.moved.sum(1) > 0], 1)
+    assert 0 <= ours.wrong_share.low <= ours.wrong_share.high <= 1
+    table = class_rows(ours)
+    assert sum(row.wrong for row in table.rows) == len(ours.suspects)
+    assert sum(row.missing for row in table.rows) == len(ours.suspects)
+    sizes = [row.given for row in table.rows]
+    assert sizes == sorted(sizes)
+    assert (np.diff(ours.score[ours.suspects]) >= 0).all()
+
+
+def test_blocks_change_nothing(monkeypatch):
+    judgement = toy_judgement(100, 4)
+    whole = found(judgement)
+    monkeypatch.setattr(module, "BLOCK", 7)
+    parts = found(judgement)
+    for name in ("suggested", "issue", "loss", "moved", "predicted"):
+        assert np.allclose(getattr(whole, name), getattr(parts, name))
+
+
+def test_the_heat_map_keeps_the_busiest_classes():
+    ours = found(toy_judgement(4000, 40, wrong=0.2))
+    heat = heat_map(ours)
+    assert len(heat.rows) == len(heat.names) == 30
+    assert heat.left_out == 10
+    for row in heat.rows:
+        assert [cell.right for cell in row.cells].count(True) == 1
+        assert all(0 <= cell.shade <= 8 for cell in row.cells)
+
+
+def test_histograms_count_every_label_and_curves_lie_on_them():
+    rng = np.random.default_rng(0)
+    rows = 4000
+    given_class = np.zeros(rows, np.int64)
+    right = rng.random(rows) < 0.7
+    loss = np.where(right, rng.normal(1, 0.2, rows), rng.normal(5, 0.8, rows)).clip(0.01)
+    prediction = np.stack([np.exp(-loss), 1 - np.exp(-loss)], 1)
+    given_class[:5] = 1  # too few for a mixture of their own
+    judgement = Judgement(
+        given_class, right * 0.9 + 0.05, prediction, np.full(rows, 0.1), np.full(rows, 0.1)
+    )
+    large, small = class_losses(found(judgement), [0, 1])
+    assert large.own
+    assert not small.own
+    for each in (large, small):
+        assert each.right.sum() + each.wrong.sum() == pytest.approx(1)
+    width = large.edges[1]
+    assert (large.low + large.high).sum() * (large.at[1] / width) == pytest.approx(1, abs=0.02)
+    assert large.at[large.low.argmax()] == pytest.approx(1, abs=0.15)
+    assert large.at[large.high.argmax()] == pytest.approx(5, abs=0.3)
+    svg = loss_histogram(large, "<i>")
+    assert 'role="img"' in svg
+    assert "&lt;i&gt;" in svg
+    assert "<i>" not in svg
+
+
+def test_every_label_is_in_a_dot_of_the_uncertainty_plot():
+    judgement = toy_judgement(500, 3)
+    plot = loss_against_uncertainty(found(judgement))
+    assert 20 < plot.count("<circle") <= 500
+    assert "shade0" in plot
+    assert "shade4" in plot
+    assert loss_against_uncertainty(found(toy_judgement(50, 3, measured=False))) is None
+
+
+def test_elements_escape_what_they_hold():
+    made = element("text", "<&>", class_='"a"', text_anchor="end", x=1.25)
+    assert made == '<text class="&#34;a&#34;" text-anchor="end" x="1.2">&lt;&amp;&gt;</text>'
+    assert element("g", element("rect", x=2.0)) == '<g><rect x="2"></rect></g>'
+
+
+@given(st.floats(-100, 100), st.floats(1e-3, 1e4))
+def test_ticks_are_inside_and_evenly_apart(low, span):
+    marks = ticks(low, low + span)
+    assert 2 <= len(marks) <= 12
+    assert min(marks) >= low - 1e-6 * span - 1e-9
+    assert max(marks) <= low + span + 1e-6 * span + 1e-9
+    assert np.ptp(np.diff(marks)) < 1e-6 * span + 1e-9
+
+
+def test_curves_are_drawn_for_what_was_recorded():
+    assert [each.title for each in learning_curves(toy_records())] == [
+        "Training loss",
+        "Trust in labels",
+        "Accuracy on the test set",
+    ]
+    only = learning_curves([{"epoch": 0, "train": {"loss": -0.5}}])
+    assert [each.title for each in only] == ["Training loss"]
+    assert "<circle" in only[0].plot  # one epoch is a dot
+    assert learning_curves([]) == []
+
+
+def test_warnings_of_what_the_run_recorded(tmp_path):
+    judgement = toy_judgement(300, 3)
+    records = toy_records()
+    ours = found(judgement)
+    calm = write_run(tmp_path / "calm", judgement, "abc")
+    assert warnings(calm, ours, records) == []
+    records[-1]["train"] |= {"fallback_classes": 1.5, "losses_not_finite": 2.0}
+    records[-1]["test"]["balanced"]["accuracy"] = 0.3
+    folder = write_run(
+        tmp_path / "run", judgement, "abc", records=records, facts={"skipped": ["a.png"]}
+    )
+    folder.write_json("audit.json", {"ulc": {"warnings": ["epoch 3: it fell"]}})
+    folder.write_json("health.json", {"threshold": 0.5, "duplicates": {"conflicts": 4}})
+    said = "\n".join(warnings(folder, ours, records))
+    for part in (
+        "ULC, epoch 3: it fell.",
+        "4 groups of identical examples have different labels",
+        "1 images could not be read",
+        "1.5 classes",
+        "2 losses were not finite",
+        "fell from 70.0 to 30.0 %",
+    ):
+        assert part in said
+
+
+def test_an_audit_shows_the_training_that_judged(tmp_path):
+    judgement = toy_judgement(60, 3)
+    outer = write_run(tmp_path / "audit", judgement, "abc", spec=RunSpec(algorithm="ce", epochs=4))
+    inner = RunSpec(epochs=4)
+    assert judging_run(outer).path == outer.path
+    content = {"judged_by": "plain training and ULC", "handed_over": "ce", "ulc": {"run": "inner"}}
+    outer.write_json("audit.json", content)
+    assert judging_run(outer).path == outer.path  # its runs were removed
+    write_run(outer.path / "runs" / "inner", judgement, "abc", spec=inner)
+    assert judging_run(outer).spec.algorithm == "ulc"
+    assert "Audit, labels judged by ulc" in make_report(outer).html
+
+
+def test_signs_that_held_out_rows_gave_are_told(tmp_path):
+    judgement = toy_judgement(300, 3)
+    records = toy_records()
+    records[2]["held_out"] = {"agreement": 0.4, "signs": ["class 'a' is hardly predicted"]}
+    folder = write_run(tmp_path / "run", judgement, "abc", records=records)
+    said = warnings(folder, found(judgement), records)
+    assert said == ["Epoch 2: class 'a' is hardly predicted."]
+    titles = {each.title: each for each in learning_curves(records)}
+    names = [line.name for line in titles["Trust in labels"].lines]
+    assert names == ["labels trusted", "held-out labels predicted"]
+
+
+def test_a_class_that_collapsed_is_named(tmp_path):
+    judgement = toy_judgement(300, 3)
+    prediction = judgement.prediction.copy()
+    prediction[:, 2] = 0
+    prediction /= prediction.sum(1, keepdims=True)
+    lost = Judgement(**{**judgement.arrays(), "prediction": prediction})
+    folder = write_run(tmp_path / "run", lost, ("c0", "c1", "c2"))
+    said = warnings(folder, found(lost), [])
+    assert len(said) == 1
+    assert "hardly ever predicts “c2” (0 of 300 examples" in said[0]
+
+
+def test_the_gain_is_that_over_the_plain_run_beside(tmp_path):
+    judgement = toy_judgement(60, 3)
+    specs = {
+        "ulc": RunSpec(epochs=4),
+        "ce": RunSpec(epochs=4, algorithm="ce"),
+        "longer": RunSpec(epochs=5, algorithm="ce"),
+    }
+    folders = {
+        name: write_run(tmp_path / spec.folder_name, judgement, "abc", spec=spec)
+        for name, spec in specs.items()
+        if name != "ce"
+    }
+    folders["longer"].write_json("summary.json", {"balanced": {"last": {"accuracy": 0.1}}})
+    folders["ulc"].write_json("summary.json", {"balanced": {"last": {"accuracy": 0.8}}})
+    assert gain(folders["ulc"]) is None  # the other run is not comparable
+    plain = write_run(tmp_path / specs["ce"].folder_name, judgement, "abc", spec=specs["ce"])
+    plain.write_json("summary.json", {"balanced": {"last": {"accuracy": 0.7}}})
+    assert (gain(folders["ulc"]).plain, gain(folders["ulc"]).ours) == (0.7, 0.8)
+    assert gain(plain) is None
+    content = {name: {"held_out_agreement": each} for name, each in [("plain", 0.5), ("ulc", 0.6)]}
+    folders["ulc"].write_json("audit.json", content)
+    assert (gain(folders["ulc"]).plain, gain(folders["ulc"]).ours) == (0.5, 0.6)
