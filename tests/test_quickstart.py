@@ -13,7 +13,6 @@ WALKS = {
     part.splitlines()[0]: re.findall(r"^```(python|sh|text)\n(.*?)^```", part, re.M | re.S)
     for part in re.split(r"^## ", PAGE, flags=re.M)[1:]
 }
-COMES_LATER = {"report"}  # where a command may not be there yet
 
 
 def form(text):
@@ -31,18 +30,10 @@ def is_printed(line, printed):
     return any(re.fullmatch(pattern, form(other)) for other in printed.splitlines())
 
 
-def known_commands():
-    from ulc.cli import app
-
-    return {each.name or each.callback.__name__ for each in app.registered_commands}
-
-
 def command(ulc, line):
     """Run a command as a shell would."""
     name, *words = shlex.split(line, comments=True)
     assert name == "ulc"
-    if words[0] in COMES_LATER - known_commands():
-        return ""
     expanded = [found for word in words for found in sorted(glob(word)) or [word]]  # noqa: PTH207
     code, printed = ulc(*expanded)
     assert code == 0, f"{line}: {printed.err}"
