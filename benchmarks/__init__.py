@@ -1,0 +1,1 @@
+"""How fast `ulc` is, beside bare arithmetic and beside other programs."""
