@@ -1,8 +1,8 @@
 """Run a benchmark by its name; without one, list them.
 
-    python -m benchmarks                        what there is
-    python -m benchmarks NAME [--json] [...]    one; its own options with --help
-    python -m benchmarks all --json-dir DIR     all that measure speed, one JSON file each
+python -m benchmarks                        what there is
+python -m benchmarks NAME [--json] [...]    one; its own options with --help
+python -m benchmarks all --json-dir DIR     all that measure speed, one JSON file each
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Weak and strong views per second against PIL for each sample and kornia in batches.
 
-Strong views: RandAugment and cutout here; with PIL two random operations of Pillow's and a grey square;
-kornia's own RandAugment and RandomErasing. The operations are alike, not the same.
+Strong views: RandAugment and cutout here; with PIL two random operations of Pillow's and a grey
+square; kornia's own RandAugment and RandomErasing. The operations are alike, not the same.
 """
 
 import sys
@@ -92,7 +92,7 @@ def normal(image: Image.Image, mean: np.ndarray, std: np.ndarray) -> torch.Tenso
 
 
 def kornia_views() -> tuple[torch.nn.Module, torch.nn.Module]:
-    import kornia.augmentation as K  # noqa: N812
+    import kornia.augmentation as K
 
     weak = torch.nn.Sequential(K.RandomCrop((32, 32), padding=4), K.RandomHorizontalFlip())
     strong = torch.nn.Sequential(

@@ -1,8 +1,8 @@
 """Time and peak memory of an epoch of ULC as examples and classes grow.
 
 Each size is measured in a process of its own: random vectors, 256 numbers each, one epoch after
-warm-up and the judgement. Memory is the peak of the whole process; the exponent of memory is of what
-lies above an idle process that has loaded everything.
+warm-up and the judgement. Memory is the peak of the whole process; the exponent of memory is of
+what lies above an idle process that has loaded everything.
 """
 
 import json
@@ -43,9 +43,7 @@ def growth_claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if small is large:
         return []
     larger = math.log(large["examples"] / small["examples"])
-    grown = {
-        name: math.log(large[name] / small[name]) / larger for name in ("seconds", "data_gib")
-    }
+    grown = {name: math.log(large[name] / small[name]) / larger for name in ("seconds", "data_gib")}
     return [
         claim("exponent of time in N", grown["seconds"], "≤", 1.05),
         claim("exponent of memory in N", grown["data_gib"], "≤", 1.05),
@@ -81,7 +79,7 @@ def one(examples: int, classes: int) -> dict[str, Any]:
     wrong = rng.random(examples) < 0.3
     given = np.where(wrong, rng.integers(0, classes, examples), labels)
     began = time.perf_counter()
-    source = Source(inputs, given, tuple(map(str, range(classes))))
+    source = Source("random", inputs, given, tuple(map(str, range(classes))))
     preprocessing = Preprocessing.of(source)
     stored = preprocessing.stored(inputs)
     del source, inputs

@@ -133,7 +133,7 @@ def calls_of(piece: Slice) -> list[Call]:
 class Bare:
     """The same passes through the same networks on tensors that are in place, and nothing else.
 
-    Forward, and backward where the slice learns; no weight is updated, nothing is drawn or recorded.
+    Forward, and backward where the slice learns; no weight is updated, nothing drawn or recorded.
     """
 
     def __init__(self, piece: Slice, calls: list[Call], memory_format: torch.memory_format) -> None:
@@ -165,4 +165,3 @@ def rows_of(calls: list[Call]) -> dict[str, int]:
         "rows_learned": sum(call.rows for call in calls if call.learns),
         "rows_predicted": sum(call.rows for call in calls if not call.learns),
     }
-
