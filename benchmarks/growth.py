@@ -43,7 +43,10 @@ def growth_claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if small is large:
         return []
     larger = math.log(large["examples"] / small["examples"])
-    grown = {name: math.log(large[name] / small[name]) / larger for name in ("seconds", "data_gib")}
+    grown = {
+        name: math.log(large[name] / max(small[name], 1e-3)) / larger
+        for name in ("seconds", "data_gib")
+    }
     return [
         claim("exponent of time in N", grown["seconds"], "≤", 1.05),
         claim("exponent of memory in N", grown["data_gib"], "≤", 1.05),
