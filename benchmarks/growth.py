@@ -10,6 +10,7 @@ import math
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def growth_claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return []
     larger = math.log(large["examples"] / small["examples"])
     grown = {
-        name: math.log(large[name] / max(small[name], 1e-3)) / larger
+        name: math.log(max(large[name], 1e-3) / max(small[name], 1e-3)) / larger
         for name in ("seconds", "data_gib")
     }
     return [
@@ -118,10 +119,13 @@ def one(examples: int, classes: int) -> dict[str, Any]:
 
 
 def peak() -> float:
-    """GiB this process has held at most."""
-    import resource
+    """GiB this process has held at most.
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    Not getrusage's: that one starts at what the parent process held.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (held,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(held) / 2**20
 
 
 if __name__ == "__main__":
