@@ -8,6 +8,7 @@ out, are mapped on it by least squares; the figures are shares of its variance t
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,13 @@ from ulc.embedding.embed import Embedder
 from ulc.embedding.projection import fit_projection
 
 
-def main() -> None:
+def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cifar", type=Path)
     parser.add_argument("features", type=Path)
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--cache", type=Path, default=Path("embedded"))
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     embedder = Embedder(load_backbone(), options.cache, torch.device("cpu"))
     images = load_cifar10(options.cifar).inputs[: options.images]
     ours = np.concatenate(list(embedder.chunks(images)))
@@ -61,4 +62,4 @@ def explained(ours: np.ndarray, theirs: np.ndarray, fit: slice, measure: slice) 
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

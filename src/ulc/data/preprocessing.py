@@ -33,7 +33,8 @@ class Preprocessing(Spec):
         mean = source.inputs.mean(0, dtype=np.float64)
         # One scale for all columns: scaling each by itself would blow up the last
         # principal components of an embedding, which hold mostly noise.
-        std = floored(np.sqrt(((source.inputs - mean) ** 2).mean(keepdims=True)).ravel())
+        squares = sum(((source.inputs[part] - mean) ** 2).sum() for part in parts(source.inputs))
+        std = floored(np.sqrt([squares / source.inputs.size]))
         return cls(kind="vector", shape=shape, mean=tuple(mean), std=tuple(std))
 
     def stored(self, inputs: NDArray[Any]) -> Tensor:
@@ -46,8 +47,10 @@ class Preprocessing(Spec):
             )
         if self.kind == "image":
             return torch.from_numpy(np.ascontiguousarray(inputs))
-        ready = (inputs - np.asarray(self.mean)) / np.asarray(self.std)
-        return torch.from_numpy(ready.astype(np.float32))
+        ready = np.empty(inputs.shape, np.float32)
+        for part in parts(inputs):
+            ready[part] = (inputs[part] - np.asarray(self.mean)) / np.asarray(self.std)
+        return torch.from_numpy(ready)
 
     def ready(self, stored: Tensor) -> Tensor:
         """Float tensors as the network takes them."""
@@ -56,6 +59,11 @@ class Preprocessing(Spec):
         mean = torch.tensor(self.mean, device=stored.device).view(-1, 1, 1) * 255
         std = torch.tensor(self.std, device=stored.device).view(-1, 1, 1) * 255
         return (stored - mean) / std
+
+
+def parts(inputs: NDArray[Any], rows: int = 10_000) -> list[slice]:
+    """Some rows at a time: in float64, all at once would need several times the data's memory."""
+    return [slice(start, start + rows) for start in range(0, len(inputs), rows)]
 
 
 def floored(std: NDArray[Any]) -> NDArray[Any]:

@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ulc.config import Spec
@@ -82,8 +83,13 @@ class Classifier(nn.Module):
         if self.before_last_stage:
             reached = cast("nn.Module", self.backbone.last_stage)(self.drop(reached))
         features = self.drop(reached)
-        log_variance = None if self.noise_head is None else self.noise_head(features).clamp(-10, 4)
-        return Output(self.head(features), reached, log_variance, self.class_log_variance)
+        if self.noise_head is None:
+            return Output(self.head(features), reached)
+        heads = (self.head, self.noise_head)  # in one multiplication
+        weight = torch.cat([head.weight for head in heads])
+        bias = torch.cat([head.bias for head in heads])
+        logits, log_variance = F.linear(features, weight, bias).chunk(2, 1)
+        return Output(logits, reached, log_variance.clamp(-10, 4), self.class_log_variance)
 
     def drop(self, values: Tensor) -> Tensor:
         """Dropout, where there is any."""

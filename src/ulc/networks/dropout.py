@@ -17,7 +17,9 @@ class Dropout(nn.Dropout):
         """Values of any shape; unchanged in evaluation mode."""
         if not self.training or values.device.type != "cpu":
             return super().forward(values)
-        return values * kept(values, self.p).mul_(1 / (1 - self.p))
+        factor = kept(values, self.p).mul_(1 / (1 - self.p))
+        # Without gradients nobody needs the factor again: its memory takes the result.
+        return values * factor if torch.is_grad_enabled() else factor.mul_(values)
 
 
 def kept(values: Tensor, p: float) -> Tensor:

@@ -1,5 +1,6 @@
 """PreAct ResNet-18 in the flavour of DivideMix's scripts, which the paper follows."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -36,6 +37,7 @@ class PreActResNet18(nn.Module):
             nn.Sequential(Block(below, above, stride), Block(above, above, 1))
             for below, above, stride in zip(widths, widths[1:], (1, 2, 2, 2), strict=False)
         )
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, images: Tensor) -> Tensor:
         """Images to pooled features."""

@@ -1,0 +1,72 @@
+"""How long until something happens: `ulc --help`, `import ulc`, the first step of `ulc train`.
+
+And the default `ulc train`, three trainings, once.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+
+from benchmarks.timing import arguments, begin, claim, finish, interleaved
+
+FIRST_STEP = """
+import tempfile
+from pathlib import Path
+from ulc.config import RunSpec
+from ulc.experiments.presets import with_preset
+from ulc.training.run import run
+from ulc.training.trainer import Watcher
+
+class Stop(Watcher):
+    def on_step(self, epoch, seen):
+        raise SystemExit
+
+with tempfile.TemporaryDirectory() as folder:
+    run(with_preset(RunSpec()), Path(folder), watcher=Stop())
+"""
+
+
+def main(argv: list[str]) -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--no-train", action="store_true", help="without the three trainings")
+    options = begin(parser, argv)
+    timed = interleaved(
+        {
+            "python alone": python("-c", "pass"),
+            "import ulc": python("-c", "import ulc"),
+            "ulc --help": python("-m", "ulc", "--help"),
+            "import torch": python("-c", "import torch"),
+            "first step of a training": python("-c", FIRST_STEP),
+        },
+        options.repeats,
+    )
+    rows = [
+        {"what": name, "seconds": each.median, "low": min(each.seconds), "high": max(each.seconds)}
+        for name, each in timed.items()
+    ]
+    claims = [claim("`ulc --help`, seconds", timed["ulc --help"].median, "≤", 0.5)]
+    if not options.no_train:
+        with tempfile.TemporaryDirectory() as folder:
+            train = python("-m", "ulc", "train", "--out", folder, "--quiet")
+            seconds = once(train)
+        rows.append({"what": "ulc train", "seconds": seconds, "low": seconds, "high": seconds})
+        claims.append(claim("default `ulc train`, seconds", seconds, "≤", 120.0))
+    finish("start", options, rows, claims)
+
+
+def python(*arguments: str) -> Callable[[], object]:
+    command = [sys.executable, *arguments]
+    return lambda: subprocess.run(command, check=True, capture_output=True)
+
+
+def once(piece: Callable[[], object]) -> float:
+    import time
+
+    began = time.perf_counter()
+    piece()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
