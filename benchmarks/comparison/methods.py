@@ -39,11 +39,11 @@ class Clock:
 
 def audit(cut: Cut, seed: int, work: Path) -> Measured:
     """`ulc audit`, judged by what its folder holds for the user."""
-    from ulc.auditing import audit as run_audit
+    from ulc.api import audit as run_audit
 
     data = write_data(cut, work)
     clock = Clock()
-    folder = run_audit(data, out=work / "audit", seed=seed)
+    folder = run_audit(data, out=work / "audit", seed=seed).folder
     taken = clock.read()
     facts = folder.read_json("audit.json")
     return {

@@ -18,7 +18,7 @@ _PLACES = {
     "RunSpec": "ulc.config",
     "ULCClassifier": "ulc.estimator",
     "apply_decisions": "ulc.api",
-    "audit": "ulc.auditing",
+    "audit": "ulc.api",
     "find_label_issues": "ulc.label_issues",
     "load_run": "ulc.api",
     "train": "ulc.api",

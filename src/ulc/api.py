@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ulc.applying.apply import Accepting, Applied, apply
+from ulc.auditing import AuditWatcher, audit_spec, run_audit
+from ulc.auditing.audit import start_fresh as start_fresh_audit
 from ulc.config import DataSpec, RunSpec, checked
 from ulc.data.new_rows import NewRows, NewTable, from_array, from_frame, load_new
 from ulc.data.sources.naming import data_spec
@@ -121,6 +123,29 @@ def apply_decisions(
     given = Path(decisions) if isinstance(decisions, str) else decisions
     target = None if out is None else Path(out)
     return apply(folder, given, target, accepting=accepting, force=force)
+
+
+def audit(
+    data: str | Path | DataSpec,
+    out: str | Path = "audits",
+    *,
+    device: str = "auto",
+    watcher: AuditWatcher | None = None,
+    fresh: bool = False,
+    **settings: Any,
+) -> Run:
+    """Find the wrong labels of data of your own, and get a model that does no harm.
+
+    data: a folder of class folders, a table, an npz or a Hugging Face data set on the disk
+    settings: embed, network, epochs, held_out, options (of ULC), seed; what is not given is chosen
+        by the data, and `run.folder.read_json("audit.json")` says how
+
+    An audit that was stopped goes on where it was; a finished one is only read, unless `fresh`.
+    """
+    spec = audit_spec(data, **settings)
+    if fresh:
+        start_fresh_audit(spec, Path(out))
+    return Run(run_audit(spec, Path(out), device=device, watcher=watcher))
 
 
 def load_run(path: str | Path) -> Run:

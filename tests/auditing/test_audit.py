@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ulc
-from ulc.auditing import AuditWatcher, audit, audit_spec, choices
+from ulc.auditing import AuditWatcher, audit_spec, choices
 from ulc.auditing.audit import Trained, is_better, learned_by_heart, mean_of, reason
 from ulc.auditing.cross_fit import folds_of
 from ulc.config import RunSpec
@@ -17,6 +17,11 @@ from ulc.errors import InputError
 from ulc.judgement import Judgement
 from ulc.run_folder import RunFolder
 from ulc.training.model import Model
+
+
+def audit(*arguments, **settings):
+    return ulc.audit(*arguments, **settings).folder
+
 
 QUICK = {"epochs": 3, "options": {"passes": 2, "warmup_epochs": 1}}
 

@@ -7,25 +7,8 @@ from ulc.auditing.audit import audit as run_audit
 from ulc.auditing.spec import AuditSpec, AuditWatcher, Choice
 from ulc.config import DataSpec, NetworkSpec, checked
 from ulc.data.sources.naming import data_spec
-from ulc.run_folder import RunFolder
 
-__all__ = ["AuditSpec", "AuditWatcher", "Choice", "audit", "audit_spec", "run_audit"]
-
-
-def audit(
-    data: str | Path | DataSpec,
-    out: str | Path = "audits",
-    *,
-    device: str = "auto",
-    watcher: AuditWatcher | None = None,
-    **settings: Any,
-) -> RunFolder:
-    """Audit a folder of class folders, a table, an npz or a Hugging Face data set.
-
-    settings: of AuditSpec (embed, network, epochs, held_out, options, seed); what is not given
-    is chosen by the data
-    """
-    return run_audit(audit_spec(data, **settings), Path(out), device=device, watcher=watcher)
+__all__ = ["AuditSpec", "AuditWatcher", "Choice", "audit_spec", "run_audit"]
 
 
 def audit_spec(data: str | Path | DataSpec, **settings: Any) -> AuditSpec:

@@ -4,6 +4,7 @@ An audit does no harm: ULC's model is handed over only where it predicts more of
 of rows that nobody learned from than the plain model does. No true label is asked.
 """
 
+import math
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,7 +119,7 @@ class Audit:
             plain_spec, ulc_spec = self.specs(data, source)
             plain = self.train("plain training", plain_spec, source)
             elsewhere = self.out_of_fold(folder, plain, source)
-            noise = LabelNoise.fit(elsewhere, source.labels)
+            noise = LabelNoise.fit(*some(elsewhere, source.labels))
             rate = noise.rate(elsewhere, source.labels)
             ulc_spec, choice = choices.by_noise(ulc_spec, self.spec, rate)
             self.say(choice)
@@ -261,7 +262,7 @@ def mean_of(first: Floats, second: Floats) -> Floats:
 
 def some(probability: Floats, given: Integers) -> tuple[Floats, Integers]:
     """At most `MOST_FITTED` rows, evenly drawn: more would not change the noise found."""
-    step = max(1, len(given) // MOST_FITTED)
+    step = math.ceil(len(given) / MOST_FITTED)
     return probability[::step], given[::step]
 
 

@@ -46,7 +46,8 @@ def out_of_fold(
         )
         algorithm = build(spec, replace(prepared, training=part), device)
         algorithm.watch = step_reporter(each * spec.epochs, watcher)
-        train(algorithm, range(spec.epochs))
+        records = train(algorithm, range(spec.epochs))
+        watcher.on_epoch({"epoch": (each + 1) * spec.epochs - 1, "train": records[-1]})
         held_out = HeldOut(data.stored[asked], data.given[asked], part.given, data.preprocessing)
         probability[asked] = held_out.predicted(algorithm)
     alone = np.bincount(given, minlength=data.num_classes)[given] == 1

@@ -94,7 +94,7 @@ class Predictor:
             class_names=self.takes.class_names,
             probability=self.model.predict_proba(inputs, prior=prior),
             uncertainty=unsure,
-            threshold=options.get("threshold", 0.5),
+            threshold=self.folder.threshold,
             given=given,
             judgement=None if given is None else self.judge(inputs, given, unsure),
         )

@@ -91,7 +91,7 @@ class Training:
         if self.watch.keeps(records) or self.kept is None or self.kept.epoch < self.watch.first:
             state = copy.deepcopy(self.algorithm.state_dict())
             self.kept = Kept(records[-1]["epoch"], state)
-        signs = self.watch.signs(records[self.watch.first :] or records)
+        signs = self.watch.signs(records[self.watch.first :])
         if signs:
             records[-1]["held_out"]["signs"] = signs
 

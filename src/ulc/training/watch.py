@@ -59,6 +59,8 @@ class Watch:
     def signs(self, records: Records) -> list[str]:
         """What speaks for a collapse in the last of these epochs, in words."""
         seen = [record["held_out"] for record in records]
+        if not seen:
+            return []
         last, best = seen[-1], max(seen, key=lambda each: each["agreement"])
         found = []
         fallen = best["agreement"] - last["agreement"]
