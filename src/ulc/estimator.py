@@ -523,8 +523,8 @@ def held_out_rows(rows: Rows, preprocessing: Preprocessing, device: torch.device
     return HeldOut(
         stored=preprocessing.stored(rows.inputs).to(device),
         given=torch.from_numpy(rows.given).to(device),
-        weights=torch.from_numpy(rows.weights).to(device),
         preprocessing=preprocessing,
+        weights=torch.from_numpy(rows.weights).to(device),
     )
 
 

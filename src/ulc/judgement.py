@@ -82,6 +82,7 @@ class Judgement:
         columns = {
             name: np.concatenate([values, theirs[name]])[order]
             for name, values in self.arrays().items()
+            if name in theirs
         }
         return type(self)(**columns)
 

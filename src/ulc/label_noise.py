@@ -3,21 +3,23 @@
 from typing import Self
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 from ulc.config import Spec
 from ulc.judgement import Floats, Integers
 
 RIGHT = 1.0  # labels of each class that count as seen and right, before any is looked at
+AT_FIRST = 10.0  # labels of all classes that count as seen and right
 ALIKE = 30.0  # labels of each class that count as seen, wrong as often as those of all classes
 STEPS = 100
 ENOUGH = 1e-4  # a change of the matrix that no longer matters
 COLDEST, HOTTEST = 0.25, 4.0
+NEAR = 0.02  # temperatures that differ by so small a factor are the same
 AGAINST = 1.92  # log-likelihood lost at the end of a 95 % interval for one parameter
 
 
 class LabelNoise(Spec):
-    """P(given | true) beside the model's P(true | x), both fitted to rows it did not learn from.
+    """P(given | true) beside a model's P(true | x), fitted together to rows with given labels.
 
     A mixture of losses splits the labels of a perfectly clean class in two as well. This asks
     instead which noise explains the given labels best, beside a model that may be unsure: label
@@ -36,34 +38,37 @@ class LabelNoise(Spec):
 
         The transition has maximum likelihood for the temperature, by EM. In place of labels nobody
         has seen, each class starts with `RIGHT` right ones and `ALIKE` ones that are wrong as often
-        as all labels are: few rows then claim little.
+        as all labels and `AT_FIRST` right ones are: few rows then claim little.
 
         A model that has learned how often labels are wrong explains them by being unsure. So the
         temperature is the coldest that the rows do not speak against: of two explanations that
         are as good, the noise of the labels goes before the doubt of the model.
         """
+        rows = ByClass(given, probability.shape[1])
+        transition = rows.start()
 
         def unlikely(log_temperature: float) -> float:
+            nonlocal transition  # what fits one temperature is near what fits the next
             tempered = cooled(probability, float(np.exp(log_temperature)))
-            transition = expected_transition(tempered, given)
+            transition = rows.settled(tempered, transition)
             return -len(given) * log_likelihood(tempered, given, transition)
 
         coldest, hottest = float(np.log(COLDEST)), float(np.log(HOTTEST))
         best = minimize_scalar(
-            unlikely, bounds=(coldest, hottest), method="bounded", options={"xatol": 0.02}
+            unlikely, bounds=(coldest, hottest), method="bounded", options={"xatol": NEAR}
         )
+        found, against = best.x, coldest
         if unlikely(coldest) <= best.fun + AGAINST:
             found = coldest
-        else:
-            found = brentq(lambda x: unlikely(x) - best.fun - AGAINST, coldest, best.x, xtol=0.02)
+        while found - against > NEAR:
+            middle = (found + against) / 2
+            if unlikely(middle) <= best.fun + AGAINST:
+                found = middle
+            else:
+                against = middle
         temperature = float(np.exp(found))
-        transition = expected_transition(cooled(probability, temperature), given)
+        transition = rows.settled(cooled(probability, temperature), transition)
         return cls(temperature=temperature, transition=tuple(map(tuple, transition.tolist())))
-
-    def likelihood(self, probability: Floats, given: Integers) -> float:
-        """Mean log-probability of given labels."""
-        tempered = cooled(probability, self.temperature)
-        return log_likelihood(tempered, given, np.array(self.transition))
 
     def posterior(self, probability: Floats, given: Integers) -> Floats:
         """(N, K) what the true classes are, by the model's probabilities and the given labels."""
@@ -94,27 +99,63 @@ def log_likelihood(probability: Floats, given: Integers, transition: Floats) -> 
     return float(np.log(joined(probability, given, transition).sum(1)).mean())
 
 
-def expected_transition(probability: Floats, given: Integers) -> Floats:
-    """(K, K) the transition that EM settles on, for probabilities as they are."""
+class ByClass:
+    """Given labels, sorted once, and the transition that EM finds for them."""
+
+    def __init__(self, given: Integers, classes: int) -> None:
+        self.given = given
+        self.same = np.eye(classes)
+        self.order = np.argsort(given, kind="stable")
+        self.present, self.first = np.unique(given[self.order], return_index=True)
+
+    def start(self) -> Floats:
+        """(K, K) a tenth of the labels wrong, all alike."""
+        return 0.9 * self.same + 0.1 * self.others
+
+    @property
+    def others(self) -> Floats:
+        """(K, K) every other class alike."""
+        return (1 - self.same) / (len(self.same) - 1)
+
+    def settled(self, probability: Floats, transition: Floats) -> Floats:
+        """(K, K) the transition that EM settles on from this one, for (V, K) probabilities."""
+        for _ in range(STEPS):
+            joint = joined(probability, self.given, transition)
+            counts = self.sums(joint / joint.sum(1, keepdims=True)).T
+            wrong = 1 - (np.trace(counts) + AT_FIRST) / (counts.sum() + AT_FIRST)
+            counts += ALIKE * ((1 - wrong) * self.same + wrong * self.others) + RIGHT * self.same
+            before, transition = transition, counts / counts.sum(1, keepdims=True)
+            if np.abs(transition - before).max() < ENOUGH:
+                break
+        return transition
+
+    def sums(self, values: Floats) -> Floats:
+        """(K, K) sum of the (V, K) values of each given class."""
+        sums = np.zeros_like(self.same)
+        sums[self.present] = np.add.reduceat(values[self.order], self.first)
+        return sums
+
+
+def explained(probability: Floats, given: Integers) -> float:
+    """Mean log-probability of (V,) given labels beside (V, K) probabilities and noise.
+
+    The best over the temperature, and over one rate of wrong labels for all classes: enough to
+    compare a model with itself, and quick however many classes there are.
+    """
     classes = probability.shape[1]
-    same = np.eye(classes)
-    transition = 0.9 * same + 0.1 * (1 - same) / (classes - 1)
-    for _ in range(STEPS):
-        joint = joined(probability, given, transition)
-        counts = sums_by(given, joint / joint.sum(1, keepdims=True), classes).T
-        wrong = 1 - np.trace(counts) / counts.sum()
-        alike = (1 - wrong) * same + wrong * (1 - same) / (classes - 1)
-        counts += ALIKE * alike + RIGHT * same
-        before, transition = transition, counts / counts.sum(1, keepdims=True)
-        if np.abs(transition - before).max() < ENOUGH:
-            break
-    return transition
 
+    def unlikely(log_temperature: float) -> float:
+        tempered = cooled(probability, float(np.exp(log_temperature)))
+        right = tempered[np.arange(len(given)), given]
+        wrong = (1 - right) / (classes - 1)
+        rate = 0.1
+        for _ in range(STEPS):
+            share = rate * wrong / np.maximum((1 - rate) * right + rate * wrong, 1e-300)
+            before, rate = rate, float(share.mean())
+            if abs(rate - before) < ENOUGH:
+                break
+        return -float(np.log(np.maximum((1 - rate) * right + rate * wrong, 1e-300)).mean())
 
-def sums_by(group: Integers, values: Floats, groups: int) -> Floats:
-    """(G, K) sum of the (N, K) values of each group."""
-    sums = np.zeros((groups, values.shape[1]))
-    order = np.argsort(group, kind="stable")
-    present, first = np.unique(group[order], return_index=True)
-    sums[present] = np.add.reduceat(values[order], first)
-    return sums
+    bounds = float(np.log(COLDEST)), float(np.log(HOTTEST))
+    best = minimize_scalar(unlikely, bounds=bounds, method="bounded", options={"xatol": NEAR})
+    return -float(best.fun)

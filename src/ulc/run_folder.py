@@ -43,6 +43,12 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
         """A folder that is there already."""
+        if (path / "audit.toml").is_file() and not (path / "spec.toml").is_file():
+            raise InputError(f"{path}: an unfinished audit; go on with `ulc resume {path}`")
+        if not path.is_dir():
+            raise InputError(
+                f"{path}: no such folder; give one that `ulc train` or `ulc audit` made"
+            )
         if not (path / "spec.toml").is_file():
             raise InputError(
                 f"{path}: not a run folder (no spec.toml in it); `ulc train` makes one"

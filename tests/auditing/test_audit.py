@@ -11,12 +11,15 @@ import pytest
 import ulc
 from ulc.auditing import AuditWatcher, audit_spec, choices
 from ulc.auditing.audit import Trained, is_better, learned_by_heart, mean_of, reason
-from ulc.auditing.cross_fit import folds_of
+from ulc.auditing.cross_fit import folds_of, with_copies
 from ulc.config import RunSpec
+from ulc.duplicates import find_copies
 from ulc.errors import InputError
 from ulc.judgement import Judgement
 from ulc.run_folder import RunFolder
 from ulc.training.model import Model
+from ulc.training.run import run
+from ulc.training.trainer import Watcher
 
 
 def audit(*arguments, **settings):
@@ -105,20 +108,25 @@ def test_the_model_handed_over_is_the_one_that_agrees_better_with_what_was_held_
     folder, *_ = audited
     content = folder.read_json("audit.json")
     if content["handed_over"] == "ulc":
-        assert content["ulc"]["held_out_agreement"] > content["plain"]["held_out_agreement"]
+        assert content["ulc"]["held_out_agreement"] >= content["plain"]["held_out_agreement"]
     assert Model.load(folder).spec.networks == (2 if content["handed_over"] == "ulc" else 1)
 
 
 def test_with_ten_and_eighty_percent_of_two_classes_wrong_it_ends_no_worse_than_plain():
-    """Users' noise: one class is mostly wrong, all towards a look-alike."""
+    """Users' noise: one class is mostly wrong, all towards a look-alike. The truth only scores."""
     rng = np.random.default_rng(3)
     vectors, _, true = blobs(rows=600, wrong=0, apart=2.0, seed=3)
     rate = np.array([0.1, 0.8, 0.0])[true]
     given = np.where(rng.random(600) < rate, np.array([1, 2, 2])[true], true)
     np.savez("data.npz", X=vectors, y=given)
-    content = audit("data.npz", epochs=12).read_json("audit.json")
-    chosen = content["ulc" if content["handed_over"] == "ulc" else "plain"]
-    assert chosen["held_out_agreement"] >= content["plain"]["held_out_agreement"]
+    folder = audit("data.npz", epochs=12)
+    inner = folder.path / "runs" / folder.read_json("audit.json")["plain"]["run"]
+    test, _, labels = blobs(rows=600, wrong=0, apart=2.0, seed=4)
+    handed, plain = (
+        (Model.load(RunFolder(path)).predict_proba(test).argmax(1) == labels).mean()
+        for path in (folder.path, inner)
+    )
+    assert handed >= plain - 0.02
 
 
 def trained(hits, given):
@@ -134,13 +142,16 @@ def test_ulc_is_handed_over_only_where_it_wins_by_more_than_chance():
     plain = trained(rows < 200, given)
     assert plain.agreement == pytest.approx(200 / 300)
     ahead, level = trained(rows < 230, given), trained((rows > 4) & (rows < 206), given)
-    assert is_better(ahead, plain)  # wins 30, loses none: 30 > √30
-    assert not is_better(plain, plain)
-    assert not is_better(level, plain)  # wins 6, loses 5: 1 < √11
-    assert reason(plain, ahead).startswith(
-        "ULC's model; of 300 held-out labels ULC predicts 76.7 %"
-    )
-    assert reason(plain, level).startswith("the plain model, trained again on all rows; of 300")
+    assert is_better(ahead, plain, rate=0.01)  # wins 30, loses none: 30 > √30
+    assert not is_better(plain, plain, rate=0.01)
+    assert not is_better(level, plain, rate=0.01)  # wins 6, loses 5: 1 < √11
+    assert is_better(level, plain, rate=0.3)  # plain training suffers from so much noise
+    assert not is_better(plain, ahead, rate=0.3)
+    said = reason(plain, ahead, 0.01)
+    assert said.startswith("ULC's model; of 300 held-out labels ULC predicts 76.7 %")
+    said = reason(plain, level, 0.01)
+    assert said.startswith("the plain model, trained again on all rows; of 300")
+    assert said.endswith("which may be chance")
 
 
 def test_a_model_that_wins_on_a_large_class_at_the_cost_of_the_small_ones_is_not_better():
@@ -148,7 +159,7 @@ def test_a_model_that_wins_on_a_large_class_at_the_cost_of_the_small_ones_is_not
     plain = trained((given > 0) | (np.arange(440) < 300), given)
     greedy = trained(given == 0, given)
     assert greedy.agreement > plain.agreement
-    assert not is_better(greedy, plain)
+    assert not is_better(greedy, plain, rate=0.3)
 
 
 def test_labels_learned_by_heart_are_noticed():
@@ -181,6 +192,36 @@ def test_folds_spread_every_class():
         counts = np.bincount(fold[given == label], minlength=5)
         assert counts.max() - counts.min() <= 1
         assert counts.sum() == size
+
+
+def test_copies_share_a_fold():
+    rows = np.array([[1.0], [2], [1], [3], [1], [2]])
+    fold = with_copies(np.array([0, 1, 2, 3, 4, 0]), find_copies(rows))
+    assert fold.tolist() == [0, 1, 0, 3, 0, 1]
+
+
+def test_a_training_stopped_in_its_middle_keeps_what_it_kept():
+    vectors, given, _ = blobs(rows=120)
+    np.savez("data.npz", X=vectors, y=given)
+    data = {"source": "npz", "path": str(Path("data.npz").absolute())}
+    content = {"data": data, "epochs": 5, "held_out": 0.2, "options": {"warmup_epochs": 1}}
+    spec = RunSpec.model_validate(content)
+
+    class Stop(Watcher):
+        def on_epoch(self, record):
+            if record["epoch"] == 3:
+                raise KeyboardInterrupt
+
+    whole = run(spec, Path("whole"))
+    with pytest.raises(KeyboardInterrupt):
+        run(spec, Path("broken"), watcher=Stop(), save_every=0)
+    again = run(spec, Path("broken"))
+    for name in ("labels.csv", "model.safetensors", "judgement.npz"):
+        assert again.read(name) == whole.read(name)
+    assert (
+        again.read_json("summary.json")["kept_epoch"]
+        == whole.read_json("summary.json")["kept_epoch"]
+    )
 
 
 def test_the_only_row_of_a_class_is_believed():
@@ -294,10 +335,10 @@ def test_choices_follow_size_and_noise():
     epochs = [choices.trainings(spec, source(rows), 0.1)[0].epochs for rows in (300, 5_000, 60_000)]
     assert epochs == sorted(epochs, reverse=True)
     assert epochs[-1] == 12
-    run = RunSpec(options={"doubtful_weight": 1.0})
+    before = RunSpec(options={"doubtful_weight": 25.0})
     weights = [
-        choices.by_noise(run, spec, rate)[0].options["doubtful_weight"] for rate in (0.1, 0.6)
+        choices.by_noise(before, spec, rate)[0].options["doubtful_weight"] for rate in (0.1, 0.6)
     ]
     assert weights == [0, 25]
     own = audit_spec("data.npz", options={"doubtful_weight": 7.0})
-    assert choices.by_noise(run, own, 0.6)[0].options["doubtful_weight"] == 7
+    assert choices.by_noise(before, own, 0.6)[0].options["doubtful_weight"] == 7

@@ -10,7 +10,7 @@ NAMES = ("cat", "dog")
 
 def watch(rows=400):
     given = torch.tensor([0, 1] * (rows // 2))
-    return Watch(HeldOut(torch.zeros(rows, 2), given, torch.ones(rows), None), NAMES)
+    return Watch(HeldOut(torch.zeros(rows, 2), given, None), NAMES)
 
 
 def record(agreement=0.8, likelihood=-0.5, trusted=0.7, networks_agree=0.9, predicted=(0.5, 0.5)):
@@ -52,7 +52,18 @@ def test_every_sign_of_collapse_is_named_and_nothing_else():
     for words, collapsed in collapses.items():
         (sign,) = watch().signs([fine, collapsed])
         assert words in sign
+        collapsed["held_out"]["signs"] = [sign]
         assert not watch().keeps([fine, collapsed])
+
+
+def test_an_epoch_with_signs_of_collapse_sets_no_bar():
+    collapsed, sound = record(likelihood=-0.1), record(likelihood=-0.4)
+    collapsed["held_out"]["signs"] = ["…"]
+    assert watch().keeps([collapsed, sound])
+
+
+def test_who_never_trusted_much_has_not_collapsed():
+    assert watch().signs([record(trusted=0.02), record(trusted=0.01)]) == []
 
 
 def test_a_class_too_rare_to_tell_is_not_mourned():

@@ -4,7 +4,6 @@ An audit does no harm: ULC's model is handed over only where it predicts more of
 of rows that nobody learned from than the plain model does. No true label is asked.
 """
 
-import math
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,9 +19,11 @@ from ulc.config import DataSpec, RunSpec
 from ulc.data.prepare import prepare
 from ulc.data.sources import load_source
 from ulc.data.sources.source import Source
+from ulc.data.truth import small_classes
 from ulc.embedding.backbones import load_backbone
 from ulc.embedding.embed import Embedder, check_images, embed
 from ulc.errors import InputError
+from ulc.evaluation.judging import score_judgement
 from ulc.files import read_npz
 from ulc.judged import Judged
 from ulc.judgement import Floats, Integers, Judgement
@@ -33,10 +34,12 @@ from ulc.training.run import chosen_device, run
 
 THRESHOLD = 0.5  # a label that is likelier wrong than right is doubted
 BY_HEART = 0.75  # of the held-out labels that are not predicted, so many would be if learned
-MOST_FITTED = 50_000
+LITTLE = 0.05  # so small a difference between learned and held-out labels says nothing
+SOME_NOISE = 0.1  # so many labels wrong, and plain training suffers
+MOST_FITTED, FEWEST_FITTED = 500_000, 2_000  # probabilities, rows that the noise is fitted to
 HANDED_ON = (
     "environment.json", "data.json", "ids.json", "encoding.json", "embedding.npz",
-    "records.jsonl", "outputs.npz", "model.safetensors", "model.json", "summary.json",
+    "records.jsonl", "model.safetensors", "model.json",
 )  # fmt: skip
 
 
@@ -125,7 +128,7 @@ class Audit:
             self.say(choice)
             ulc = self.train("ULC", ulc_spec, source)
             judged = self.judged(elsewhere, ulc, source)
-            self.hand_over(folder, judged, plain, ulc, source)
+            self.hand_over(folder, judged, plain, ulc, source, elsewhere)
         return folder
 
     def say(self, choice: Choice) -> None:
@@ -141,7 +144,7 @@ class Audit:
         with self.watcher.embedding(backbone) as seen:
             embed(source, embedder, seen=seen).write(file)
         data = DataSpec(source="npz", path=str(file.absolute()))
-        return data, load_source(data)
+        return data, replace(load_source(data), skipped=source.skipped)
 
     def specs(self, data: DataSpec, source: Source) -> tuple[RunSpec, RunSpec]:
         """The two trainings, before the noise is known."""
@@ -173,8 +176,7 @@ class Audit:
     def out_of_fold(self, folder: RunFolder, plain: Trained, source: Source) -> Floats:
         """Plain predictions for every row, by models that did not learn from it."""
         if folder.has("out_of_fold.npz"):
-            stored: Floats = read_npz(folder.path / "out_of_fold.npz")["probability"]
-            return stored
+            return stored_probability(folder, source)
         spec = spec_on_all(plain, epochs=plain.summary["kept_epoch"] + 1)
         with self.watcher.training("out of fold", FOLDS * spec.epochs) as watcher:
             prepared = prepare(spec, self.device, source=source)
@@ -204,11 +206,28 @@ class Audit:
             prepared.stored.cpu().numpy(),
         )
 
-    def hand_over(
-        self, folder: RunFolder, judged: Judged, plain: Trained, ulc: Trained, source: Source
+    def write_summary(
+        self, folder: RunFolder, handed: RunFolder, judged: Judged, source: Source
+    ) -> None:
+        """Of the model what its run said; of the labels what this table says."""
+        summary = handed.read_json("summary.json")
+        if source.true is not None:
+            small = small_classes(source.true, len(source.class_names))
+            summary["labels"] = score_judgement(judged.believed, source.true, small, THRESHOLD)
+        folder.write_json("summary.json", summary)
+
+    def hand_over(  # noqa: PLR0913 (all that the audit has come to)
+        self,
+        folder: RunFolder,
+        judged: Judged,
+        plain: Trained,
+        ulc: Trained,
+        source: Source,
+        elsewhere: Floats,
     ) -> None:
         """Choose the model, and write it all."""
-        better = ulc if is_better(ulc, plain) else plain
+        rate = float(1 - judged.believed.clean_probability.mean())
+        better = ulc if is_better(ulc, plain, rate) else plain
         handed = ulc.folder
         if better is plain:
             handed = self.trained("plain training on all rows", spec_on_all(plain), source)
@@ -218,7 +237,10 @@ class Audit:
         spec = handed.spec.model_copy(update={"data": self.spec.data})
         folder.write("spec.toml", spec.write().encode())
         judged.write(folder)
+        self.write_summary(folder, handed, judged, source)
         noise = LabelNoise.fit(better.probability, better.given)
+        if better is plain:  # what models like the one handed over say of rows they did not see
+            noise = LabelNoise.fit(*some(elsewhere, source.labels))
         folder.write_json("noise.json", noise.model_dump(mode="json"))
         folder.write_json(
             "audit.json",
@@ -226,16 +248,29 @@ class Audit:
                 "format": 1,
                 "data": self.spec.data.model_dump(mode="json"),
                 "choices": [vars(choice) for choice in self.made],
-                "noise_rate": float(1 - judged.believed.clean_probability.mean()),
+                "noise_rate": rate,
                 "held_out": len(ulc.given),
                 "plain": plain.summary,
                 "ulc": ulc.summary,
                 "judged_by": "plain training" if self.by_heart else "plain training and ULC",
                 "handed_over": "ulc" if better is ulc else "ce",
-                "why": reason(plain, ulc),
-            },
+                "why": reason(plain, ulc, rate),
+            }
+            | ({"skipped": list(source.skipped)} if source.skipped else {}),
         )
         folder.finish()
+
+
+def stored_probability(folder: RunFolder, source: Source) -> Floats:
+    """What was predicted out of fold before the audit was stopped."""
+    name = "out_of_fold.npz"
+    try:
+        probability: Floats = read_npz(folder.path / name)["probability"]
+    except (KeyError, ValueError) as error:
+        raise folder.damaged(name, error) from None
+    if probability.shape != (len(source.labels), len(source.class_names)):
+        raise InputError(f"{folder.path}: the data have changed since; audit anew with --fresh")
+    return probability
 
 
 def spec_on_all(plain: Trained, epochs: int | None = None) -> RunSpec:
@@ -251,7 +286,7 @@ def spec_on_all(plain: Trained, epochs: int | None = None) -> RunSpec:
 def learned_by_heart(judgement: Judgement, learned: Integers, ulc: Trained) -> bool:
     """Whether nearly all labels that were learned from are predicted, right or wrong."""
     seen = judgement.prediction[learned].argmax(1) == judgement.given[learned]
-    return bool(seen.mean() - ulc.agreement > BY_HEART * (1 - ulc.agreement))
+    return bool(seen.mean() - ulc.agreement > max(BY_HEART * (1 - ulc.agreement), LITTLE))
 
 
 def mean_of(first: Floats, second: Floats) -> Floats:
@@ -261,19 +296,25 @@ def mean_of(first: Floats, second: Floats) -> Floats:
 
 
 def some(probability: Floats, given: Integers) -> tuple[Floats, Integers]:
-    """At most `MOST_FITTED` rows, evenly drawn: more would not change the noise found."""
-    step = math.ceil(len(given) / MOST_FITTED)
-    return probability[::step], given[::step]
+    """Rows drawn at random, if there are many: more would not change the noise found."""
+    most = max(FEWEST_FITTED, MOST_FITTED // probability.shape[1])
+    if len(given) <= most:
+        return probability, given
+    rows = np.random.default_rng(0).choice(len(given), most, replace=False)
+    return probability[rows], given[rows]
 
 
-def is_better(ulc: Trained, plain: Trained) -> bool:
-    """Whether ULC predicts more of the held-out labels than chance explains, and no class pays.
+def is_better(ulc: Trained, plain: Trained, rate: float) -> bool:
+    """Whether ULC predicts more of the held-out labels, and the mean over classes does not fall.
 
     Both see the same rows, so only those count that one of them predicts and the other does not.
+    Where few labels are wrong, ULC has to win by a standard error; where many are, to be level is
+    enough, because plain training then learns wrong labels by heart.
     """
     won = ulc.hits & ~plain.hits
     lost = plain.hits & ~ulc.hits
-    ahead = won.sum() - lost.sum() > np.sqrt((won | lost).sum())
+    lead, error = int(won.sum() - lost.sum()), np.sqrt((won | lost).sum())
+    ahead = lead >= 0 if rate >= SOME_NOISE else lead > error
     balanced = mean_by_class(won.astype(float) - lost, ulc.given)
     spread = np.sqrt(mean_by_class((won | lost).astype(float), ulc.given, power=2))
     return bool(ahead and balanced >= -spread)
@@ -287,16 +328,16 @@ def mean_by_class(values: Floats, given: Integers, power: int = 1) -> float:
     return float((sums[known] / sizes[known] ** power).sum() / known.sum() ** power)
 
 
-def reason(plain: Trained, ulc: Trained) -> str:
+def reason(plain: Trained, ulc: Trained, rate: float) -> str:
     """Which model is handed over, and why, in a sentence."""
-    count = len(plain.given)
     both = (
-        f"of {count} held-out labels ULC predicts {100 * ulc.agreement:.1f} %, plain training "
-        f"{100 * plain.agreement:.1f} %"
+        f"of {len(plain.given)} held-out labels ULC predicts {100 * ulc.agreement:.1f} %, plain "
+        f"training {100 * plain.agreement:.1f} %"
     )
-    if is_better(ulc, plain):
+    if is_better(ulc, plain, rate):
         return f"ULC's model; {both}"
-    return f"the plain model, trained again on all rows; {both}"
+    margin = "" if ulc.agreement < plain.agreement else ", which may be chance"
+    return f"the plain model, trained again on all rows; {both}{margin}"
 
 
 def start_fresh(spec: AuditSpec, out: Path) -> None:

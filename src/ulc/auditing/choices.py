@@ -18,7 +18,6 @@ FEWEST_EPOCHS, MOST_EPOCHS, MOST_OF_ALL = 12, 25, 100
 HELD_OUT, HELD_OUT_OF_FEW, FEW = 0.1, 0.2, 2_000
 MOST_HELD_OUT = 2_000  # rows; more would say little more
 MUCH_NOISE = 0.35  # halfway between the rates for which the literature sets λ_u to 0 and to 25
-DOUBTFUL_WEIGHT = 25.0
 MANY_IMAGES = 10_000  # on a GPU they are worth a deep network
 
 
@@ -33,7 +32,7 @@ def embedding(spec: AuditSpec, source: Source, device: torch.device) -> tuple[st
         why = "a GPU trains a network on the images themselves"
         return None, Choice("pretrained features", "none", why, "--embed")
     if find_spec("efficientnet_lite_pytorch") is None:
-        why = "pip install 'ulc[embed]' brings them; few images need them"
+        why = "pip install 'ulc[embed]' brings them, and they help"
         return None, Choice("pretrained features", "none", why, "--embed")
     why = "without a GPU a network learns little from images alone"
     return BACKBONE, Choice("pretrained features", BACKBONE, why, "--embed")
@@ -91,7 +90,7 @@ def trainings(spec: AuditSpec, source: Source, share: float) -> tuple[RunSpec, R
 def by_noise(ulc: RunSpec, spec: AuditSpec, rate: float) -> tuple[RunSpec, Choice]:
     """ULC's run with what depends on the noise."""
     told = "doubtful_weight" in spec.options
-    weight = DOUBTFUL_WEIGHT if rate > MUCH_NOISE else 0.0
+    weight = ulc.options.get("doubtful_weight", 25.0) if rate > MUCH_NOISE else 0.0
     if told:
         weight = spec.options["doubtful_weight"]
     options = merge(ulc.options, {"doubtful_weight": weight})

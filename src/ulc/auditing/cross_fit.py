@@ -7,6 +7,7 @@ import torch
 
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared
+from ulc.duplicates import Copies, find_copies
 from ulc.judgement import Floats, Integers
 from ulc.training.held_out import HeldOut
 from ulc.training.in_memory import train
@@ -25,6 +26,13 @@ def folds_of(given: Integers, folds: int, rng: np.random.Generator) -> Integers:
     return fold
 
 
+def with_copies(fold: Integers, copies: Copies) -> Integers:
+    """The same folds, but rows that are copies share one: none may vouch for its own label."""
+    together = fold.copy()
+    together[copies.rows] = np.repeat(fold[copies.rows[copies.starts]], copies.sizes)
+    return together
+
+
 def out_of_fold(
     spec: RunSpec, prepared: Prepared, device: torch.device, watcher: Watcher, folds: int = FOLDS
 ) -> Floats:
@@ -35,9 +43,12 @@ def out_of_fold(
     data = prepared.training
     given = data.given.cpu().numpy()
     fold = folds_of(given, folds, np.random.default_rng(spec.seed))
+    fold = with_copies(fold, find_copies(data.stored.cpu().numpy()))
     probability = np.zeros((len(given), data.num_classes), np.float32)
     for each in range(min(folds, len(given))):
         rest, asked = np.flatnonzero(fold != each), np.flatnonzero(fold == each)
+        if len(asked) == 0:
+            continue
         part = replace(
             data,
             stored=data.stored[rest],
@@ -48,8 +59,9 @@ def out_of_fold(
         algorithm.watch = step_reporter(each * spec.epochs, watcher)
         records = train(algorithm, range(spec.epochs))
         watcher.on_epoch({"epoch": (each + 1) * spec.epochs - 1, "train": records[-1]})
-        held_out = HeldOut(data.stored[asked], data.given[asked], part.given, data.preprocessing)
+        held_out = HeldOut(data.stored[asked], data.given[asked], data.preprocessing)
         probability[asked] = held_out.predicted(algorithm)
+        del part, algorithm  # before the next fold's are made
     alone = np.bincount(given, minlength=data.num_classes)[given] == 1
     probability[alone] = np.eye(data.num_classes, dtype=np.float32)[given[alone]]
     return probability

@@ -118,7 +118,9 @@ def run_and_print(spec: "AuditSpec", out: Path, device: str, *, as_json: bool, q
     folder = run_audit(spec, out, device=device, watcher=watcher)
     if as_json:
         print(json.dumps(as_content(folder)))
-    elif not quiet:
+    elif quiet:
+        print(folder.path)
+    else:
         print_audit(folder, spec.data.path or spec.data.source)
 
 
@@ -143,11 +145,7 @@ def print_audit(folder: "RunFolder", data: str) -> None:
         f"{labels} labels of {data}: {issues} look wrong ({100 * issues / labels:.1f} %), "
         f"{100 * content['noise_rate']:.1f} % are expected to be.",
         f"Handed over: {content['why']}.",
-        *(
-            f"Warning ({who}): {warning}."
-            for who in ("plain", "ulc")
-            for warning in content[who]["warnings"][:3]
-        ),
+        *(f"Warning: {warning}" for warning in warnings_of(content)),
         "",
         f"All labels, most suspicious first: {folder.path / 'labels.csv'}",
         f"Look through them:                 ulc report {folder.path}",
@@ -155,7 +153,20 @@ def print_audit(folder: "RunFolder", data: str) -> None:
         f"Predict new data:                  ulc predict {folder.path} NEWDATA",
     ]
     for line in lines:
-        console.print(line, soft_wrap=True, highlight=False)
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def warnings_of(content: dict[str, Any]) -> list[str]:
+    """How often a training looked like collapsing, and what became of it."""
+    said = []
+    for who, title in (("plain", "plain training"), ("ulc", "ULC")):
+        signs = content[who]["warnings"]
+        if signs:
+            said.append(
+                f"{title} looked like collapsing {len(signs)} times, last in {signs[-1]}; "
+                f"the state of epoch {content[who]['kept_epoch']} was kept."
+            )
+    return said + [f"left out, cannot be read: {each}" for each in content.get("skipped", ())]
 
 
 def printing_watcher() -> "AuditWatcher":
@@ -174,6 +185,7 @@ def printing_watcher() -> "AuditWatcher":
                 f"{choice.name}: {choice.value} ({choice.why}; {choice.option})",
                 soft_wrap=True,
                 highlight=False,
+                markup=False,
             )
 
         def reading(self) -> AbstractContextManager[CountBar]:

@@ -53,7 +53,8 @@ def suspects_table(folder: RunFolder, most: int) -> Table:
     for row in islice(rows, most):
         values = [row["label_score"], row["epistemic"], row["aleatoric"]]
         cells = ["–" if value is None else f"{value:.3f}" for value in values]
-        table.add_row(str(row["id"]), row["given_label"], row["suggested_label"], *cells)
+        names_of_row = map(escape, (str(row["id"]), row["given_label"], row["suggested_label"]))
+        table.add_row(*names_of_row, *cells)
     return table
 
 

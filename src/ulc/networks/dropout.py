@@ -28,4 +28,4 @@ def kept(values: Tensor, p: float) -> Tensor:
     draws = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[:count].view(values.shape)
     ones = torch.empty(values.shape, dtype=values.dtype)
-    return torch.ge(bits, round(p * LEVELS) - LEVELS // 2, out=ones)
+    return torch.ge(bits, min(round(p * LEVELS), LEVELS - 1) - LEVELS // 2, out=ones)

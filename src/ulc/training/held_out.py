@@ -18,8 +18,8 @@ class HeldOut:
 
     stored: Tensor
     given: Tensor
-    weights: Tensor
     preprocessing: Preprocessing
+    weights: Tensor | None = None
 
     def predicted(self, algorithm: Algorithm) -> Floats:
         """(V, K) class probabilities, as trained."""
@@ -44,5 +44,6 @@ class HeldOut:
     def agreement(self, algorithm: Algorithm) -> float:
         """Weighted share of the rows whose given label is predicted."""
         predicted = torch.from_numpy(self.predicted(algorithm).argmax(1))
-        hit = (predicted.to(self.given.device) == self.given) * self.weights
-        return float(hit.sum() / self.weights.sum())
+        hit = (predicted.to(self.given.device) == self.given).float()
+        weights = torch.ones_like(hit) if self.weights is None else self.weights
+        return float((hit * weights).sum() / weights.sum())

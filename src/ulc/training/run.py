@@ -72,7 +72,10 @@ def run(  # noqa: PLR0913 (a spec and how to go about it)
             prepared.stored.cpu().numpy(),
         )
         judged.write(folder)
-        folder.write_arrays("outputs.npz", algorithm.outputs())
+        outputs = algorithm.outputs()
+        if prepared.watched is not None:
+            outputs["rows"] = prepared.learned
+        folder.write_arrays("outputs.npz", outputs)
         model(spec, prepared, algorithm, judged.believed).save(folder)
         summary = summarise(folder.records, spec.epochs)
         if training.kept is not None:
@@ -87,10 +90,9 @@ def watch_of(spec: RunSpec, prepared: Prepared) -> Watch | None:
     watched = prepared.watched
     if watched is None:
         return None
-    weights = torch.ones_like(watched.given, dtype=torch.float32)
-    preprocessing = prepared.training.preprocessing
-    held_out = HeldOut(watched.stored, watched.given, weights, preprocessing)
-    warm = int(spec.options.get("warmup_epochs", 0))
+    held_out = HeldOut(watched.stored, watched.given, prepared.training.preprocessing)
+    warm = spec.options.get("warmup_epochs")
+    warm = warm if isinstance(warm, int) else 0
     return Watch(held_out, prepared.class_names, first=min(warm, spec.epochs - 1))
 
 

@@ -88,12 +88,12 @@ class Training:
         """Keep this epoch's state if the watch says so; note signs of collapse otherwise."""
         if self.watch is None:
             return
-        if self.watch.keeps(records) or self.kept is None or self.kept.epoch < self.watch.first:
-            state = copy.deepcopy(self.algorithm.state_dict())
-            self.kept = Kept(records[-1]["epoch"], state)
         signs = self.watch.signs(records[self.watch.first :])
         if signs:
             records[-1]["held_out"]["signs"] = signs
+        if self.watch.keeps(records) or self.kept is None or self.kept.epoch < self.watch.first:
+            state = copy.deepcopy(self.algorithm.state_dict())
+            self.kept = Kept(records[-1]["epoch"], state)
 
     def epoch(self, epoch: int, watcher: Watcher) -> dict[str, Any]:
         """Train one epoch and score it."""

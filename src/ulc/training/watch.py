@@ -7,7 +7,7 @@ import numpy as np
 
 from ulc.algorithms.base import Algorithm
 from ulc.judgement import Floats, Integers, Judgement
-from ulc.label_noise import LabelNoise
+from ulc.label_noise import explained
 from ulc.run_folder import Records
 from ulc.training.held_out import HeldOut
 
@@ -36,9 +36,8 @@ class Watch:
         members = [each.argmax(1) for each in self.held_out.by_network(algorithm)]
         probability = self.held_out.predicted(algorithm)
         predicted, classes = probability.argmax(1), len(self.class_names)
-        noise = LabelNoise.fit(probability, self.given)
         return {
-            "likelihood": noise.likelihood(probability, self.given),
+            "likelihood": explained(probability, self.given),
             "agreement": float((predicted == self.given).mean()),
             "predicted": shares(predicted, classes).tolist(),
             "networks_agree": float((members[0] == members[-1]).mean()),
@@ -52,9 +51,10 @@ class Watch:
         see a model learn wrong labels by heart, and plain likelihood would blame one that rightly
         does not believe them.
         """
-        later = records[self.first :]
-        seen = [record["held_out"]["likelihood"] for record in later]
-        return bool(later) and seen[-1] >= max(seen) and not self.signs(later)
+        sound = [each for each in records[self.first :] if not each["held_out"].get("signs")]
+        if not sound or sound[-1] is not records[-1]:
+            return False
+        return last_is_best([each["held_out"]["likelihood"] for each in sound])
 
     def signs(self, records: Records) -> list[str]:
         """What speaks for a collapse in the last of these epochs, in words."""
@@ -68,7 +68,7 @@ class Watch:
             found.append(
                 f"held-out labels are predicted {100 * fallen:.1f} points less often than before"
             )
-        if last["trusted"] < FEWEST_SHARE:
+        if last["trusted"] < FEWEST_SHARE <= best["trusted"]:
             found.append(f"only {100 * last['trusted']:.1f} % of the labels are trusted")
         if last["networks_agree"] < 0.5 <= best["networks_agree"]:
             found.append(f"the networks agree on {100 * last['networks_agree']:.0f} % of the rows")
@@ -88,6 +88,11 @@ class Watch:
         rows = len(self.given) + 2
         share = (agreement * len(self.given) + 1) / rows
         return float(np.sqrt(share * (1 - share) / rows))
+
+
+def last_is_best(values: Sequence[float]) -> bool:
+    """Whether none is above the last."""
+    return values[-1] >= max(values)
 
 
 def shares(labels: Integers, classes: int) -> Floats:
