@@ -74,7 +74,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("features", type=Path, help="npz with X, y, X_test, y_test of CIFAR-10, original order")
     add("--human", type=Path, help="npz or pt with the labels of CIFAR-10N")
     add("--out", type=Path, default=Path("comparison"), help="folder of the cells (comparison)")
-    add("--rows", type=int, default=20_000, help="training rows before classes are cut (20000)")
+    add("--rows", type=int, default=10_000, help="training rows before classes are cut (10000)")
     add("--offset", type=int, default=0, help="the first of them (0)")
     add("--test-rows", type=span, metavar="A:B", help="test on these training rows instead")
     add("--settings", type=names, default=("*",), help=f"of {', '.join(SETTINGS)}; * is any text")

@@ -54,7 +54,7 @@ class Rows:
     features: Path
     human: Path | None
     offset: int = 0
-    count: int = 20_000
+    count: int = 10_000
     test: tuple[int, int] | None = None
 
 

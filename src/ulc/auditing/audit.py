@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ulc.algorithms import configure
 from ulc.auditing import choices
 from ulc.auditing.cross_fit import FOLDS, out_of_fold
 from ulc.auditing.spec import AuditSpec, AuditWatcher, Choice
@@ -28,6 +29,7 @@ from ulc.files import read_npz
 from ulc.judged import Judged
 from ulc.judgement import Floats, Integers, Judgement
 from ulc.label_noise import LabelNoise
+from ulc.networks import network_maker
 from ulc.run_folder import RunFolder, folder_at
 from ulc.training.model import Model
 from ulc.training.run import chosen_device, run
@@ -113,12 +115,18 @@ class Audit:
             source = load_source(self.spec.data, seen)
         backbone, choice = choices.embedding(self.spec, source, self.device)
         self.say(choice)
+        # What can be wrong with the settings is found before anything is written.
+        configure("ulc", self.spec.options)
+        embedder = None if backbone is None else self.embedder(source, backbone)
+        if embedder is None:
+            shape = source.inputs.shape[1:]
+            network_maker(self.spec.network, shape, len(source.class_names), self.device)
         folder = folder_at(self.path)
         with folder.locked():
             folder.write("audit.toml", self.spec.write().encode())
             data = self.spec.data
-            if backbone is not None:
-                data, source = self.embedded(source, backbone)
+            if embedder is not None:
+                data, source = self.embedded(source, embedder)
             plain_spec, ulc_spec = self.specs(data, source)
             plain = self.train("plain training", plain_spec, source)
             elsewhere = self.out_of_fold(folder, plain, source)
@@ -136,12 +144,15 @@ class Audit:
         self.made.append(choice)
         self.watcher.chosen(choice)
 
-    def embedded(self, source: Source, backbone: str) -> tuple[DataSpec, Source]:
-        """The images as features of a frozen network, in a file of the audit's own."""
+    def embedder(self, source: Source, backbone: str) -> Embedder:
+        """The frozen network that images go through; audits in one place share its work."""
         check_images(source)
+        return Embedder(load_backbone(backbone), self.path.parent / "embedded", self.device)
+
+    def embedded(self, source: Source, embedder: Embedder) -> tuple[DataSpec, Source]:
+        """The images as features of a frozen network, in a file of the audit's own."""
         file = self.path / "features.npz"
-        embedder = Embedder(load_backbone(backbone), self.path.parent / "embedded", self.device)
-        with self.watcher.embedding(backbone) as seen:
+        with self.watcher.embedding(embedder.backbone.name) as seen:
             embed(source, embedder, seen=seen).write(file)
         data = DataSpec(source="npz", path=str(file.absolute()))
         return data, replace(load_source(data), skipped=source.skipped)

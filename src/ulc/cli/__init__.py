@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ulc.cli.apply_command import apply
-from ulc.cli.audit_command import audit, resume_audit
+from ulc.cli.audit_command import audit, print_audit, resume_audit
 from ulc.cli.export_command import export
 from ulc.cli.options import (
     Data,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ulc.embedding.embed import Embedded, Embedder
     from ulc.run_folder import RunFolder
 
+STOPPED = 130  # exit code
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -280,11 +281,15 @@ def show(
     if as_json:
         print(json.dumps([tables.as_json(title, folder) | {"health": tables.health(folder)}]))
         return
-    print_results([(title, folder)], as_json=False, quiet=False)
+    audited = folder.has("audit.json")
+    if not audited:
+        print_results([(title, folder)], as_json=False, quiet=False)
     console = Console()
     for each in tables.health_tables(folder):
         console.print(each)
-    if labels:
+    if audited:
+        print_audit(folder, labels)
+    elif labels:
         console.print(tables.suspects_table(folder, labels))
 
 
@@ -485,7 +490,8 @@ def main() -> NoReturn:
     except InputError as error:
         print(f"ulc: {error}", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("ulc: stopped; the same command or `ulc resume RUN` goes on", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as ended:
+        if ended.code == STOPPED:  # what typer makes of Ctrl-C, without a word
+            print("ulc: stopped; the same command or `ulc resume RUN` goes on", file=sys.stderr)
+        raise
     sys.exit(0)

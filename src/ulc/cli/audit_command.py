@@ -121,7 +121,7 @@ def run_and_print(spec: "AuditSpec", out: Path, device: str, *, as_json: bool, q
     elif quiet:
         print(folder.path)
     else:
-        print_audit(folder, spec.data.path or spec.data.source)
+        print_audit(folder, labels=10)
 
 
 def as_content(folder: "RunFolder") -> dict[str, Any]:
@@ -131,7 +131,7 @@ def as_content(folder: "RunFolder") -> dict[str, Any]:
     return {"folder": str(folder.path), "issues": health["issues"], **content}
 
 
-def print_audit(folder: "RunFolder", data: str) -> None:
+def print_audit(folder: "RunFolder", labels: int) -> None:
     """What was found, in a few lines, and what to do next."""
     from rich.console import Console
 
@@ -139,11 +139,14 @@ def print_audit(folder: "RunFolder", data: str) -> None:
 
     console = Console()
     content, health = folder.read_json("audit.json"), folder.read_json("health.json")
-    console.print(tables.suspects_table(folder, 10))
-    labels, issues = health["labels"], health["issues"]
+    count, issues = health["labels"], health["issues"]
+    if issues and labels:
+        console.print(tables.suspects_table(folder, min(labels, issues)))
+    data = content["data"]["path"] or content["data"]["source"]
     lines = [
-        f"{labels} labels of {data}: {issues} look wrong ({100 * issues / labels:.1f} %), "
+        f"{count} labels of {data}: {issues} look wrong ({100 * issues / count:.1f} %), "
         f"{100 * content['noise_rate']:.1f} % are expected to be.",
+        *scored(folder),
         f"Handed over: {content['why']}.",
         *(f"Warning: {warning}" for warning in warnings_of(content)),
         "",
@@ -154,6 +157,18 @@ def print_audit(folder: "RunFolder", data: str) -> None:
     ]
     for line in lines:
         console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def scored(folder: "RunFolder") -> list[str]:
+    """How well the wrong labels were found, where the true ones are known."""
+    scores = folder.read_json("summary.json").get("labels") or {}
+    if scores.get("precision") is None or scores.get("recall") is None:
+        return []
+    precision, recall = 100 * scores["precision"], 100 * scores["recall"]
+    return [
+        f"By the true labels: {precision:.0f} % of those doubted are wrong, and {recall:.0f} % of "
+        "the wrong ones are doubted."
+    ]
 
 
 def warnings_of(content: dict[str, Any]) -> list[str]:

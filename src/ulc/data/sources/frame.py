@@ -57,6 +57,12 @@ class Roles:
         # A true label under another name is no feature either.
         taken = {label, *found.values(), *TRUE, *VERIFIED, *ID}
         features = spec.features or tuple(name for name in columns if name not in taken)
+        told = [name for name in features if name in (label, spec.true)]
+        if told:
+            raise InputError(
+                f"{where}: '{told[0]}' holds labels, so nothing can be learned from it; "
+                "take it out of the features"
+            )
         return cls(label=label, features=features, **found)
 
 
