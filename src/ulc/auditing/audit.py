@@ -37,6 +37,7 @@ from ulc.training.run import chosen_device, run
 THRESHOLD = 0.5  # a label that is likelier wrong than right is doubted
 BY_HEART = 0.75  # of the held-out labels that are not predicted, so many would be if learned
 LITTLE = 0.05  # so small a difference between learned and held-out labels says nothing
+CHANCE = 1.64  # standard errors that chance exceeds once in twenty
 SOME_NOISE = 0.1  # so many labels wrong, and plain training suffers
 MOST_FITTED, FEWEST_FITTED = 500_000, 2_000  # probabilities, rows that the noise is fitted to
 HANDED_ON = (
@@ -319,16 +320,18 @@ def is_better(ulc: Trained, plain: Trained, rate: float) -> bool:
     """Whether ULC predicts more of the held-out labels, and the mean over classes does not fall.
 
     Both see the same rows, so only those count that one of them predicts and the other does not.
-    Where few labels are wrong, ULC has to win by a standard error; where many are, to be level is
-    enough, because plain training then learns wrong labels by heart.
+    Where few labels are wrong, ULC has to win beyond chance (5 %, one-sided), and in the mean over
+    classes too; where many are, to be level is enough, because plain training then learns wrong
+    labels by heart.
     """
     won = ulc.hits & ~plain.hits
     lost = plain.hits & ~ulc.hits
     lead, error = int(won.sum() - lost.sum()), np.sqrt((won | lost).sum())
-    ahead = lead >= 0 if rate >= SOME_NOISE else lead > error
     balanced = mean_by_class(won.astype(float) - lost, ulc.given)
     spread = np.sqrt(mean_by_class((won | lost).astype(float), ulc.given, power=2))
-    return bool(ahead and balanced >= -spread)
+    if rate >= SOME_NOISE:
+        return bool(lead >= 0 and balanced >= -spread)
+    return bool(lead > CHANCE * error and balanced > 0)
 
 
 def mean_by_class(values: Floats, given: Integers, power: int = 1) -> float:
