@@ -2,6 +2,7 @@
 
 import torch
 
+from ulc.auditing.audit import likeliest_epoch
 from ulc.training.held_out import HeldOut
 from ulc.training.watch import Watch
 
@@ -24,20 +25,27 @@ def record(agreement=0.8, likelihood=-0.5, trusted=0.7, networks_agree=0.9, pred
     return {"held_out": held_out}
 
 
-def test_the_epoch_that_explains_the_held_out_labels_best_is_kept():
-    good, better, worse = record(likelihood=-0.5), record(likelihood=-0.4), record(likelihood=-0.6)
+def test_the_last_epoch_within_a_standard_error_of_the_best_is_kept():
+    error = watch().error(0.8)
+    good, near, far = record(0.8), record(0.8 - 0.9 * error), record(0.8 - 1.1 * error)
     assert watch().keeps([good])
-    assert watch().keeps([good, better])
-    assert not watch().keeps([good, worse])
-    assert not watch().keeps([good, better, good])
+    assert watch().keeps([good, near])
+    assert not watch().keeps([good, far])
+    assert watch().keeps([far, good])
 
 
 def test_warming_up_is_not_kept_however_good():
-    best, fair, poor = (record(likelihood=value) for value in (-0.1, -0.4, -0.5))
+    best, fair, poor = record(0.9), record(0.8), record(0.7)
     warming = Watch(watch().held_out, NAMES, first=1)
     assert not warming.keeps([best])
     assert warming.keeps([best, poor])
     assert warming.keeps([best, poor, fair])
+    assert not warming.keeps([best, fair, poor])
+
+
+def test_the_likeliest_epoch_is_the_first_of_the_best():
+    records = [record(likelihood=value) | {"epoch": n} for n, value in enumerate((-3, -1, -1, -2))]
+    assert likeliest_epoch(records) == 1
 
 
 def test_every_sign_of_collapse_is_named_and_nothing_else():
@@ -57,7 +65,7 @@ def test_every_sign_of_collapse_is_named_and_nothing_else():
 
 
 def test_an_epoch_with_signs_of_collapse_sets_no_bar():
-    collapsed, sound = record(likelihood=-0.1), record(likelihood=-0.4)
+    collapsed, sound = record(0.9), record(0.7)
     collapsed["held_out"]["signs"] = ["…"]
     assert watch().keeps([collapsed, sound])
 

@@ -30,7 +30,7 @@ from ulc.judged import Judged
 from ulc.judgement import Floats, Integers, Judgement
 from ulc.label_noise import LabelNoise
 from ulc.networks import network_maker
-from ulc.run_folder import RunFolder, folder_at
+from ulc.run_folder import Records, RunFolder, folder_at
 from ulc.training.model import Model
 from ulc.training.run import chosen_device, run
 
@@ -189,7 +189,7 @@ class Audit:
         """Plain predictions for every row, by models that did not learn from it."""
         if folder.has("out_of_fold.npz"):
             return stored_probability(folder, source)
-        spec = spec_on_all(plain, epochs=plain.summary["kept_epoch"] + 1)
+        spec = spec_on_all(plain, epochs=likeliest_epoch(plain.folder.records) + 1)
         with self.watcher.training("out of fold", FOLDS * spec.epochs) as watcher:
             prepared = prepare(spec, self.device, source=source)
             probability = out_of_fold(spec, prepared, self.device, watcher)
@@ -283,6 +283,16 @@ def stored_probability(folder: RunFolder, source: Source) -> Floats:
     if probability.shape != (len(source.labels), len(source.class_names)):
         raise InputError(f"{folder.path}: the data have changed since; audit anew with --fresh")
     return probability
+
+
+def likeliest_epoch(records: Records) -> int:
+    """The epoch that explains the held-out labels best, noise and all.
+
+    Agreement alone would hardly see a plain model learn wrong labels by heart.
+    """
+    best = max(records, key=lambda record: record["held_out"]["likelihood"])
+    epoch: int = best["epoch"]
+    return epoch
 
 
 def spec_on_all(plain: Trained, epochs: int | None = None) -> RunSpec:

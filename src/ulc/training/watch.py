@@ -45,16 +45,17 @@ class Watch:
         }
 
     def keeps(self, records: Records) -> bool:
-        """Whether the last of these epochs is the best so far, and no collapse.
+        """Whether the last of these epochs is worth keeping: no collapse, and as good as any.
 
-        The best explains the held-out labels best, noise and all: agreement alone would hardly
-        see a model learn wrong labels by heart, and plain likelihood would blame one that rightly
-        does not believe them.
+        As good: it predicts as many of the held-out labels as the best, but for a standard error.
+        Of epochs that are as good the last is kept, because an algorithm that corrects labels
+        needs time for it.
         """
         sound = [each for each in records[self.first :] if not each["held_out"].get("signs")]
         if not sound or sound[-1] is not records[-1]:
             return False
-        return last_is_best([each["held_out"]["likelihood"] for each in sound])
+        best = max(each["held_out"]["agreement"] for each in sound)
+        return bool(records[-1]["held_out"]["agreement"] >= best - self.error(best))
 
     def signs(self, records: Records) -> list[str]:
         """What speaks for a collapse in the last of these epochs, in words."""
@@ -88,11 +89,6 @@ class Watch:
         rows = len(self.given) + 2
         share = (agreement * len(self.given) + 1) / rows
         return float(np.sqrt(share * (1 - share) / rows))
-
-
-def last_is_best(values: Sequence[float]) -> bool:
-    """Whether none is above the last."""
-    return values[-1] >= max(values)
 
 
 def shares(labels: Integers, classes: int) -> Floats:
