@@ -444,7 +444,7 @@ def test_nothing_is_wrong_with_the_run_before_it_is_damaged(ulc, finished):
 
 @pytest.mark.parametrize("command", ["show", "resume"])
 def test_what_is_no_run_folder(refused, command):
-    says = ["not a run folder", "`ulc train` makes one"]
+    says = ["not a run folder", "`ulc train` and `ulc audit` make one"]
     Path("here").mkdir()
     Path("file").touch()
     for name in ("here", "nowhere", "file", "."):
@@ -588,5 +588,5 @@ def test_the_installed_command_says_it_too():
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == (
-        "ulc: nowhere: not a run folder (no spec.toml in it); `ulc train` makes one\n"
+        "ulc: nowhere: not a run folder (it does not exist); `ulc train` and `ulc audit` make one\n"
     )

@@ -45,13 +45,10 @@ class RunFolder:
         """A folder that is there already."""
         if (path / "audit.toml").is_file() and not (path / "spec.toml").is_file():
             raise InputError(f"{path}: an unfinished audit; go on with `ulc resume {path}`")
-        if not path.is_dir():
-            raise InputError(
-                f"{path}: no such folder; give one that `ulc train` or `ulc audit` made"
-            )
         if not (path / "spec.toml").is_file():
+            lacking = "no spec.toml in it" if path.is_dir() else "it does not exist"
             raise InputError(
-                f"{path}: not a run folder (no spec.toml in it); `ulc train` makes one"
+                f"{path}: not a run folder ({lacking}); `ulc train` and `ulc audit` make one"
             )
         return cls(path)
 

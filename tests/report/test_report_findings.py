@@ -184,7 +184,7 @@ def test_an_audit_shows_the_training_that_judged(tmp_path):
     assert judging_run(outer).path == outer.path  # its runs were removed
     write_run(outer.path / "runs" / "inner", judgement, "abc", spec=inner)
     assert judging_run(outer).spec.algorithm == "ulc"
-    assert "Audit, labels judged by ulc" in make_report(outer).html
+    assert "Audit, labels judged by plain training and ULC" in make_report(outer).html
 
 
 def test_signs_that_held_out_rows_gave_are_told(tmp_path):

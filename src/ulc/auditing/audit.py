@@ -360,8 +360,7 @@ def reason(plain: Trained, ulc: Trained, rate: float) -> str:
     )
     if is_better(ulc, plain, rate):
         return f"ULC's model; {both}"
-    margin = "" if ulc.agreement < plain.agreement else ", which may be chance"
-    return f"the plain model, trained again on all rows; {both}{margin}"
+    return f"the plain model, trained again on all rows, as ULC's is not clearly better; {both}"
 
 
 def start_fresh(spec: AuditSpec, out: Path) -> None:
