@@ -127,7 +127,8 @@ def test_with_ten_and_eighty_percent_of_two_classes_wrong_it_ends_no_worse_than_
         (Model.load(each).predict_proba(test).argmax(1) == labels).mean()
         for each in (folder, on_all)
     )
-    assert handed >= plain - 0.02
+    chance = 2 * np.sqrt(2 * plain * (1 - plain) / len(labels))  # two errors of a difference
+    assert handed >= plain - chance
 
 
 def trained(hits, given):
