@@ -7,7 +7,7 @@ import torch
 from benchmarks.slices import Slice, cases, load
 from benchmarks.timing import add_data, arguments, begin, claim, finish, interleaved
 from ulc.blocks.learner import evaluating, only_dropout_on
-from ulc.blocks.uncertainty import monte_carlo
+from ulc.blocks.uncertainty import draw_members, monte_carlo
 
 IMAGES = {"PreAct ResNet-18": 64, "small network": 2048, "MLP": 8192}
 PASSES = 10
@@ -30,8 +30,9 @@ def main(argv: list[str]) -> None:
 
         def integrated(network=network, parts=parts) -> None:
             with only_dropout_on(network):
+                members = draw_members(network, PASSES)
                 for part in parts:
-                    monte_carlo(network, part, PASSES)
+                    monte_carlo(network, part, members)
 
         timed = interleaved({"integrated": integrated, "plain": plain}, options.repeats)
         row = {

@@ -101,12 +101,16 @@ def copied(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Call:
-    """One use of a network: on how many rows, whether for learning, and in which mode."""
+    """One use of a network: on how many rows, whether for learning, in which modes.
+
+    Dropout passes count as one plain pass.
+    """
 
     network: int
     rows: int
     learns: bool
     training: bool
+    dropout: bool
 
 
 def calls_of(piece: Slice) -> list[Call]:
@@ -116,7 +120,10 @@ def calls_of(piece: Slice) -> list[Call]:
 
     def watch(number: int) -> Callable[..., None]:
         def note(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            calls.append(Call(number, len(inputs[0]), torch.is_grad_enabled(), module.training))
+            drops = networks[number].dropout
+            dropout = module.training and drops is not None and drops.training
+            learns = torch.is_grad_enabled()
+            calls.append(Call(number, len(inputs[0]), learns, module.training, dropout))
 
         return note
 
@@ -151,6 +158,8 @@ class Bare:
         for call in self.calls:
             network = self.networks[call.network]
             with mode(network, call.training), torch.set_grad_enabled(call.learns):
+                if network.dropout is not None:
+                    network.dropout.train(call.dropout)
                 logits = network(self.inputs[: call.rows]).logits
                 if call.learns:
                     logits.sum().backward()

@@ -14,6 +14,7 @@ from ulc.blocks.uncertainty import (
     ENTROPY_SCALINGS,
     CorruptedLogProbability,
     Integrated,
+    draw_members,
     integrated_predictions,
     monte_carlo,
     normalised_entropy,
@@ -58,31 +59,62 @@ class TestMonteCarloDropout:
             found = integrated_predictions(learner, data, passes).log_probability
             torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
-    def test_dropout_draws_and_passes_are_averaged_as_probabilities(self):
-        """ŷ = (1/T)Σ_t softmax(v_t), with the same masks drawn by hand."""
-        learner, data = new_learner(dropout=0.5), toy_data("vector")
-        inputs = next(data.in_order()).inputs
-        with only_dropout_on(learner):
-            torch.manual_seed(1)
-            found, _ = monte_carlo(learner.network, inputs, passes=3)
-            torch.manual_seed(1)
-            with torch.no_grad():
-                features = learner.network.backbone(inputs)
-                members = [learner.network.top(features).logits.softmax(1) for _ in range(3)]
+    @pytest.mark.parametrize("place", ["feature", "last_stage"])
+    @pytest.mark.parametrize("logit_noise", [False, True])
+    def test_passes_are_averaged_as_probabilities(self, place, logit_noise):
+        """ŷ = (1/T)Σ_t softmax(v_t), the features masked by hand instead of the weights."""
+        learner = new_learner(dropout=0.5, dropout_place=place, logit_noise=logit_noise)
+        network, inputs = learner.network, next(toy_data("vector").in_order()).inputs
+        with only_dropout_on(learner), torch.no_grad():
+            found, std = monte_carlo(network, inputs, members=[1, 2, 3])
+            members, noises = [], []
+            for seed in (1, 2, 3):
+                generator, values = torch.Generator().manual_seed(seed), network.trunk(inputs)
+                if place == "last_stage":
+                    values = values * network.dropout.mask(values, generator)
+                    values = network.backbone.last_stage(values)
+                features = values * network.dropout.mask(values, generator)
+                members.append(network.head(features).softmax(1))
+                if logit_noise:
+                    noises.append((network.noise_head(features).clamp(-10, 4) / 2).exp())
         assert not torch.allclose(members[0], members[1])
         torch.testing.assert_close(found.exp(), torch.stack(members).mean(0))
+        assert (std is None) == (not logit_noise)
+        if logit_noise:
+            torch.testing.assert_close(std, torch.stack(noises).mean(0))
+
+    def test_every_example_meets_the_same_members(self):
+        """Copies of an example get the same prediction, in whatever batch they are."""
+        learner = new_learner(dropout=0.5)
+        members = draw_members(learner.network, 4)
+        inputs = torch.randn(6, 6).repeat(3, 1)
+        whole, _ = monte_carlo(learner.network.eval(), inputs, members)
+        parts = [monte_carlo(learner.network, part, members)[0] for part in inputs.split(5)]
+        torch.testing.assert_close(torch.cat(parts), whole)
+        torch.testing.assert_close(whole[:6], whole[12:])
+
+    def test_members_are_drawn_anew_each_time(self):
+        learner, data = new_learner(dropout=0.5), toy_data("vector")
+        one, other = (integrated_predictions(learner, data, passes=3) for _ in range(2))
+        assert not torch.allclose(one.log_probability, other.log_probability)
+
+    def test_without_dropout_nothing_is_drawn(self):
+        learner, data = new_learner(), toy_data("vector")
+        state = torch.get_rng_state()
+        integrated_predictions(learner, data, passes=3)
+        assert torch.equal(torch.get_rng_state(), state)
 
     def test_the_trunk_is_computed_once(self):
         learner = new_learner(dropout=0.5)
         calls = count_calls(learner.network.backbone)
-        monte_carlo(learner.network, torch.randn(5, 6), passes=7)
+        monte_carlo(learner.network, torch.randn(5, 6), range(7))
         assert len(calls) == 1
 
     def test_with_dropout_before_the_last_stage_only_that_is_repeated(self):
         learner = new_learner(dropout=0.5, dropout_place="last_stage")
         early = count_calls(learner.network.backbone.early_stages)
         last = count_calls(learner.network.backbone.last_stage)
-        monte_carlo(learner.network, torch.randn(5, 6), passes=7)
+        monte_carlo(learner.network, torch.randn(5, 6), range(7))
         assert (len(early), len(last)) == (1, 7)
 
     def test_the_instance_noise_is_reported_as_a_standard_deviation(self):

@@ -5,10 +5,9 @@ import torch
 import torch.nn.functional as F
 
 from ulc.data.augment import (
+    crop_and_flip,
     drop_features,
     jitter,
-    random_crop,
-    random_flip,
     strong_augmentation,
     weak_augmentation,
 )
@@ -43,32 +42,41 @@ def windows(image, padding):
     }
 
 
-def test_every_crop_is_a_window_of_its_own_padded_image():
+def views_of(image, padding):
+    """Every window and its mirror, by place and side."""
+    return {
+        (*place, mirrored): window.flip(2) if mirrored else window
+        for place, window in windows(image, padding).items()
+        for mirrored in (False, True)
+    }
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_every_view_is_a_window_of_its_own_padded_image_or_its_mirror(layout):
     images = numbered(30, 2, 5, 4)
-    for image, crop in zip(images, random_crop(images, padding=2), strict=True):
-        assert sum(torch.equal(crop, window) for window in windows(image, 2).values()) == 1
+    seen = crop_and_flip(images.contiguous(memory_format=layout), padding=2)
+    assert seen.is_contiguous(memory_format=torch.channels_last)
+    for image, view in zip(images, seen, strict=True):
+        assert sum(torch.equal(view, each) for each in views_of(image, 2).values()) == 1
 
 
-def test_every_place_is_cut_and_rows_and_columns_are_drawn_apart():
-    """Nine places in 400 draws: missing one has probability 9·(8/9)⁴⁰⁰ < 10⁻¹⁹."""
+def test_every_place_is_cut_and_rows_columns_and_sides_are_drawn_apart():
+    """Eighteen views in 900 draws: missing one has probability 18·(17/18)⁹⁰⁰ < 10⁻²⁰."""
     image = numbered(1, 1, 4, 4)
-    crops = random_crop(image.repeat(400, 1, 1, 1), padding=1)
-    places = windows(image[0], 1)
-    counts = [sum(torch.equal(crop, window) for crop in crops) for window in places.values()]
+    seen = crop_and_flip(image.repeat(900, 1, 1, 1), padding=1)
+    counts = [
+        sum(torch.equal(view, each) for view in seen) for each in views_of(image[0], 1).values()
+    ]
     assert min(counts) > 0
-    assert sum(counts) == 400
+    assert sum(counts) == 900
 
 
-def test_each_image_is_itself_or_its_mirror_and_half_are():
+def test_half_are_mirrored():
     """400 coins: 200 mirrored, σ = 10."""
     images = numbered(400, 2, 3, 4)
-    flipped = [
-        torch.equal(seen, image.flip(2))
-        for image, seen in zip(images, random_flip(images), strict=True)
-        if torch.equal(seen, image) or torch.equal(seen, image.flip(2))
-    ]
-    assert len(flipped) == 400
-    assert abs(sum(flipped) - 200) < 40
+    seen = crop_and_flip(images, padding=0)
+    mirrored = [torch.equal(view, image.flip(2)) for view, image in zip(seen, images, strict=True)]
+    assert abs(sum(mirrored) - 200) < 40
 
 
 @pytest.mark.parametrize(("size", "reach"), [(5, 1), (8, 1), (28, 3), (32, 4)])

@@ -46,3 +46,15 @@ def test_evaluation_mode_changes_and_draws_nothing():
     state = torch.get_rng_state()
     assert torch.equal(Dropout(0.3).eval()(values), values)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("p", [0.3, 0.9])
+def test_a_mask_for_all_rows_has_the_same_law(p):
+    """10⁶ values, five standard errors; the generator alone decides."""
+    values = torch.ones(2, 1000, 1000)
+    mask = Dropout(p).mask(values, torch.Generator().manual_seed(0))
+    assert mask.shape == (1000, 1000)
+    error = (p * (1 - p) / mask.numel()) ** 0.5
+    assert float((mask == 0).double().mean()) == pytest.approx(p, abs=5 * error)
+    assert torch.allclose(mask[mask > 0], torch.tensor(1 / (1 - p)))
+    assert torch.equal(mask, Dropout(p).mask(values, torch.Generator().manual_seed(0)))

@@ -49,7 +49,9 @@ class Learner(nn.Module):
     @contextmanager
     def step(self) -> Iterator[None]:
         """Whatever gradients arise inside are added up; one step follows them."""
-        self.optimiser.zero_grad(set_to_none=True)
+        for group in self.optimiser.param_groups:  # in a small network `zero_grad` takes longer
+            for parameter in group["params"]:
+                parameter.grad = None
         yield
         self.optimiser.step()
 

@@ -95,20 +95,25 @@ def first_split(values: Tensor, group: Tensor, *, groups: int, floor: float) -> 
     for _ in range(10):
         upper = values > means.mean(1)[group]
         members = torch.stack([~upper, upper], 1).to(values)
-        means = maximise(values, group, members, sizes, floor).means
+        means = centres(values, group, members, groups)[1]
     return maximise(values, group, members, sizes, floor)
 
 
 def maximise(values: Tensor, group: Tensor, members: Tensor, sizes: Tensor, floor: float) -> Start:
     """The M-step: weights, means and variances of (N, 2) memberships."""
     groups = len(sizes)
-    tiny = 10 * torch.finfo(values.dtype).eps
-    counts = sum_by(group, members, groups) + tiny
-    means = sum_by(group, members * values[:, None], groups) / counts
+    counts, means = centres(values, group, members, groups)
     squares = (values[:, None] - means[group]).square()
     variances = sum_by(group, members * squares, groups) / counts + floor
     weights = counts / sizes[:, None]
     return Start(weights / weights.sum(1, keepdim=True), means, variances)
+
+
+def centres(values: Tensor, group: Tensor, members: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """(G, 2) sizes and means of (N, 2) memberships."""
+    tiny = 10 * torch.finfo(values.dtype).eps
+    counts = sum_by(group, members, groups) + tiny
+    return counts, sum_by(group, members * values[:, None], groups) / counts
 
 
 def log_joint(

@@ -5,6 +5,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from ulc.data.rows import rows_at
+
 
 def draw_share(alpha: float) -> float:
     """λ ~ Beta(α, α), one number a step; 1 without α, and nothing is drawn."""
@@ -34,4 +36,4 @@ def blend(values: Tensor, partner: Tensor, lam: float | Tensor) -> Tensor:
     """λ·values + (1 − λ)·values of the partner, row by row; λ one number or (B,)."""
     if isinstance(lam, Tensor):
         lam = lam.view(-1, *[1] * (values.ndim - 1))
-    return values[partner].lerp(values, lam)
+    return rows_at(values, partner).lerp(values, lam)

@@ -56,16 +56,15 @@ class NoiseModel(ABC):
         losses = losses.double()
         believed = torch.zeros_like(losses)
         every = torch.zeros_like(given)
-        whole = self.fit(losses[finite], every[finite], 1)
         nobody = torch.zeros(classes, dtype=torch.bool, device=losses.device)
-        group, model, fell_back = every, whole, nobody
-        if self.per_class:
-            own = self.fit(losses[finite], given[finite], classes)
-            fell_back = ~own.fit
-            group, model = given, own
+        group = given if self.per_class else every
+        model = self.fit(losses[finite], group[finite], classes if self.per_class else 1)
         believed[finite] = model.clean_probability(losses[finite], group[finite])
+        fell_back = ~model.fit if self.per_class else nobody
         weak = finite & fell_back[given]
-        believed[weak] = whole.clean_probability(losses[weak], every[weak])
+        if weak.any():
+            whole = self.fit(losses[finite], every[finite], 1)
+            believed[weak] = whole.clean_probability(losses[weak], every[weak])
         one = model.one_component.expand(classes) & ~fell_back
         if self.one_component_guard:
             believed[finite & one[given]] = 1.0

@@ -16,7 +16,7 @@ def weak_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Augme
     if len(shape) == 3:
         # CIFAR's 4 pixels of 32, in proportion.
         padding = max(1, shape[-1] // 8) if shift is None else shift
-        return lambda images: random_flip(random_crop(images, padding=padding))
+        return lambda images: crop_and_flip(images, padding=padding)
     return lambda vectors: jitter(vectors, strength=0.1)
 
 
@@ -28,19 +28,23 @@ def strong_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Aug
     return lambda vectors: drop_features(jitter(vectors, strength=0.3), share=0.2)
 
 
-def random_crop(images: Tensor, *, padding: int) -> Tensor:
-    """Pad (B, C, H, W) with black and cut a window of the old size, each at its own place."""
-    count, _, height, width = images.shape
-    padded = F.pad(images, (padding, padding, padding, padding))
-    windows = padded.unfold(2, height, 1).unfold(3, width, 1)
-    places = torch.randint(2 * padding + 1, (2, count), device=images.device)
-    return windows[torch.arange(count, device=images.device), :, places[0], places[1]]
+def crop_and_flip(images: Tensor, *, padding: int) -> Tensor:
+    """Pad (B, C, H, W) with black, cut a window of the old size, mirror every other.
 
-
-def random_flip(images: Tensor) -> Tensor:
-    """Mirror each image left to right with probability one half."""
-    flipped = torch.rand(len(images), device=images.device) < 0.5
-    return torch.where(flipped[:, None, None, None], images.flip(-1), images)
+    Each image at its own place, mirrored with probability one half. Rows of pixels with all their
+    channels are copied whole, so it is fast where channels come last in memory, and so do the
+    views' own.
+    """
+    count, channels, height, width = images.shape
+    device = images.device
+    top, left = torch.randint(2 * padding + 1, (2, count), device=device)
+    mirrored = torch.rand(count, device=device) < 0.5
+    padded = F.pad(images, (padding,) * 4).permute(0, 2, 3, 1)
+    both = torch.stack([padded, padded.flip(2)]).flatten(3)
+    windows = both.unfold(2, height, 1).unfold(3, width * channels, channels)
+    left = torch.where(mirrored, 2 * padding - left, left)  # seen from the other side
+    views = windows[mirrored.long(), torch.arange(count, device=device), top, left]
+    return views.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
 
 
 def jitter(vectors: Tensor, *, strength: float) -> Tensor:

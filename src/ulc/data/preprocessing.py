@@ -38,7 +38,7 @@ class Preprocessing(Spec):
         return cls(kind="vector", shape=shape, mean=tuple(mean), std=tuple(std))
 
     def stored(self, inputs: NDArray[Any]) -> Tensor:
-        """As kept in memory: images stay uint8, vectors are ready for the network."""
+        """As kept in memory: images stay uint8, channels last; vectors are ready to be taken."""
         check_inputs(inputs, "inputs")
         if inputs.shape[1:] != self.shape:
             raise InputError(
@@ -46,19 +46,25 @@ class Preprocessing(Spec):
                 "bring them to that shape"
             )
         if self.kind == "image":
-            return torch.from_numpy(np.ascontiguousarray(inputs))
+            images = torch.from_numpy(np.ascontiguousarray(inputs))
+            return images.contiguous(memory_format=torch.channels_last)
         ready = np.empty(inputs.shape, np.float32)
         for part in parts(inputs):
             ready[part] = (inputs[part] - np.asarray(self.mean)) / np.asarray(self.std)
         return torch.from_numpy(ready)
 
     def ready(self, stored: Tensor) -> Tensor:
-        """Float tensors as the network takes them."""
+        """Float tensors as the network takes them; images have their channels last in memory."""
         if self.kind == "vector":
             return stored
-        mean = torch.tensor(self.mean, device=stored.device).view(-1, 1, 1) * 255
-        std = torch.tensor(self.std, device=stored.device).view(-1, 1, 1) * 255
-        return (stored - mean) / std
+        # Row by row: torch is many times faster along a row than along the few channels.
+        _, channels, _, width = stored.shape
+        mean, std = (
+            (torch.tensor(each, device=stored.device) * 255).repeat(width)
+            for each in (self.mean, self.std)
+        )
+        rows = (stored.permute(0, 2, 3, 1).flatten(2) - mean).div_(std)
+        return rows.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
 
 
 def parts(inputs: NDArray[Any], rows: int = 10_000) -> list[slice]:

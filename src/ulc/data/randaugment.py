@@ -19,7 +19,7 @@ LUMA = (0.299, 0.587, 0.114)
 
 def rand_augment(images: Tensor, rounds: int = 2) -> Tensor:
     """In each round every image undergoes a random operation at a random level of nine."""
-    changed = images.to(torch.float32, copy=True)
+    changed = images.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
     for _ in range(rounds):
         chosen = torch.randint(len(OPERATIONS), (len(images),), device=images.device)
         level = torch.randint(1, 10, (len(images),), device=images.device) / 10

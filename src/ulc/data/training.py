@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ulc.data.augment import Augment
 from ulc.data.preprocessing import Preprocessing
+from ulc.data.rows import rows_at
 from ulc.errors import InputError
 
 
@@ -109,7 +110,7 @@ class TensorData:
         """
         positions = torch.arange(len(self), device=self.given.device) if among is None else among
         for index in cut(positions[self.drawn(positions)], size):
-            stored = self.stored[index]
+            stored = rows_at(self.stored, index)
             ready = self.preprocessing.ready
             seen = tuple(ready(self.augment(stored)) for _ in range(views))
             changed = tuple(ready(self.strong(stored)) for _ in range(strong))
@@ -126,7 +127,8 @@ class TensorData:
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
         """One pass in order, not augmented; draws no random number."""
         for index in torch.arange(len(self), device=self.given.device).split(size):
-            yield Batch(index, (self.preprocessing.ready(self.stored[index]),), self.given[index])
+            ready = self.preprocessing.ready(rows_at(self.stored, index))
+            yield Batch(index, (ready,), self.given[index])
 
 
 def cut(order: Tensor, size: int) -> Iterator[Tensor]:

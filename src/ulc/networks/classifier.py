@@ -1,6 +1,7 @@
 """A backbone with its heads: logits, and where asked for, what corrupts them."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import torch
@@ -10,6 +11,8 @@ from torch import Tensor, nn
 from ulc.config import Spec
 from ulc.errors import InputError
 from ulc.networks.dropout import Dropout
+
+LOG_VARIANCES = (-10.0, 4.0)  # of the instance's logit noise
 
 
 class HeadSpec(Spec):
@@ -38,7 +41,8 @@ class Classifier(nn.Module):
     """Pooled features, dropout, and linear heads.
 
     `forward` is `top` of `trunk`: all that is random under dropout lies in `top`, so T dropout
-    passes cost one `trunk`. With dropout on the pooled feature alone, `top` is just the heads.
+    passes (`members`) cost one `trunk`. With dropout on the pooled feature alone, `top` is just
+    the heads.
     """
 
     def __init__(self, backbone: nn.Module, features: int, classes: int, spec: HeadSpec) -> None:
@@ -81,15 +85,56 @@ class Classifier(nn.Module):
     def top(self, reached: Tensor) -> Output:
         """All from the first dropout on."""
         if self.before_last_stage:
-            reached = cast("nn.Module", self.backbone.last_stage)(self.drop(reached))
-        features = self.drop(reached)
+            reached = self.last_stage(self.drop(reached))
+        said = F.linear(self.drop(reached), *self.heads())
         if self.noise_head is None:
-            return Output(self.head(features), reached)
-        heads = (self.head, self.noise_head)  # in one multiplication
-        weight = torch.cat([head.weight for head in heads])
-        bias = torch.cat([head.bias for head in heads])
-        logits, log_variance = F.linear(features, weight, bias).chunk(2, 1)
-        return Output(logits, reached, log_variance.clamp(-10, 4), self.class_log_variance)
+            return Output(said, reached)
+        logits, log_variance = said.chunk(2, 1)
+        return Output(logits, reached, log_variance.clamp(*LOG_VARIANCES), self.class_log_variance)
+
+    def members(self, reached: Tensor, seeds: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """(T, K, B) logits of the networks that dropout draws, and their log-variances.
+
+        A seed draws the masks of one network, the same for all rows of all batches. Without
+        dropout there is one network.
+        """
+        drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
+        if self.dropout is None:
+            said = self.masked_heads(reached, torch.ones_like(reached[:1]))
+        elif self.before_last_stage:
+            parts = []
+            for each in drawn:
+                features = self.last_stage(reached * self.dropout.mask(reached, each))
+                parts.append(self.masked_heads(features, self.dropout.mask(features, each)[None]))
+            said = torch.cat(parts)
+        else:
+            masks = torch.stack([self.dropout.mask(reached, each) for each in drawn])
+            said = self.masked_heads(reached, masks)
+        if self.noise_head is None:
+            return said, None
+        logits, log_variance = said.chunk(2, 1)
+        return logits, log_variance.clamp(*LOG_VARIANCES)
+
+    def masked_heads(self, features: Tensor, masks: Tensor) -> Tensor:
+        """(T, M, B) what the heads say of (B, D) features under (T, D) masks.
+
+        The weights are masked instead of the features: one multiplication for all.
+        """
+        weight, bias = self.heads()
+        masked = (masks[:, None] * weight).flatten(0, 1)
+        said = torch.addmm(bias.repeat(len(masks))[:, None], masked, features.T)
+        return said.unflatten(0, (len(masks), -1))
+
+    def heads(self) -> tuple[Tensor, Tensor]:
+        """Weight and bias of all heads, for one multiplication."""
+        if self.noise_head is None:
+            return self.head.weight, self.head.bias
+        both = (self.head, self.noise_head)
+        return torch.cat([each.weight for each in both]), torch.cat([each.bias for each in both])
+
+    def last_stage(self, values: Tensor) -> Tensor:
+        """The backbone's, from what its early stages reach to pooled features."""
+        return cast("nn.Module", self.backbone.last_stage)(values)
 
     def drop(self, values: Tensor) -> Tensor:
         """Dropout, where there is any."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ulc.algorithms.base import array, seeded
 from ulc.blocks.learner import evaluating, mean_prediction, only_dropout_on
-from ulc.blocks.uncertainty import monte_carlo, normalised_entropy
+from ulc.blocks.uncertainty import draw_members, monte_carlo, normalised_entropy
 from ulc.config import NetworkSpec, Spec, checked
 from ulc.data.preprocessing import Preprocessing
 from ulc.errors import InputError
@@ -100,9 +100,10 @@ class Model:
         device = next(self.networks.parameters()).device
         doubts, noises = [], []
         with seeded(seed, UNCERTAINTY):
+            drawn = [draw_members(each, passes) for each in self.members]
             for part in stored.split(size):
                 ready = self.spec.preprocessing.ready(part.to(device))
-                said = [integrated(each, ready, passes) for each in self.members]
+                said = [integrated(*each, ready) for each in zip(self.members, drawn, strict=True)]
                 doubts.append(torch.stack([normalised_entropy(log) for log, _ in said]).mean(0))
                 stds = [std for _, std in said if std is not None]
                 noises += [torch.stack(stds).mean((0, 2))] if stds else []
@@ -179,7 +180,9 @@ def unreadable(path: Path, error: Exception) -> InputError:
     return InputError(f"{path}: not a readable model ({reason}); export it again")
 
 
-def integrated(network: Classifier, inputs: Tensor, passes: int) -> tuple[Tensor, Tensor | None]:
+def integrated(
+    network: Classifier, members: Sequence[int], inputs: Tensor
+) -> tuple[Tensor, Tensor | None]:
     """Monte-Carlo dropout with batch norm frozen."""
     with only_dropout_on(network):
-        return monte_carlo(network, inputs, passes)
+        return monte_carlo(network, inputs, members)
