@@ -247,5 +247,5 @@ def trust(clean: Tensor, doubt: Tensor, doubt_weight: float) -> Tensor:
 
 def correct(prediction: Tensor, given: Tensor, trusted: Tensor) -> Tensor:
     """Corrected labels, y = ω·ỹ + (1 − ω)·ŷ (paper Eq. 6): (B, K) of (B,) labels and trust."""
-    labels = F.one_hot(given, prediction.shape[1]).to(prediction)
-    return prediction.lerp(labels, trusted[:, None])
+    omega = trusted[:, None]
+    return (prediction * (1 - omega)).scatter_add(1, given[:, None], omega)
