@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ulc.run_folder import RunFolder
 
 STOPPED = 130  # exit code
+DEMONSTRATION_EPOCHS = 30  # three trainings in under two minutes on two cores
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -90,7 +91,7 @@ def train(
 
     Without arguments: ULC on the embedded slice of Fashion-MNIST, half of the classes cut to a
     tenth and half of the labels wrong, beside cross entropy on the given labels and on the true
-    ones. A run that was stopped goes on; a finished one is shown.
+    ones, 30 epochs each. A run that was stopped goes on; a finished one is shown.
     """
     from ulc.cli import parse
     from ulc.config import NetworkSpec, RunSpec
@@ -119,7 +120,7 @@ def train(
                 seed=seed,
             ),
             algorithm,
-            epochs=epochs,
+            epochs=epochs or (DEMONSTRATION_EPOCHS if demonstration else None),
             options=parse.settings(setting or []),
         )
     trainings = [(algorithm_title(wanted), wanted)]

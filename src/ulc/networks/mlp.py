@@ -13,7 +13,7 @@ class MLP(nn.Module):
         super().__init__()
         self.early_stages = nn.Identity()
         self.last_stage = nn.Sequential(
-            nn.Linear(shape[0], width, bias=False), nn.BatchNorm1d(width), nn.ReLU()
+            nn.Linear(shape[0], width, bias=False), nn.BatchNorm1d(width), nn.ReLU(inplace=True)
         )
 
     def forward(self, vectors: Tensor) -> Tensor:

@@ -19,8 +19,8 @@ class Block(nn.Module):
 
     def forward(self, values: Tensor) -> Tensor:
         """(B, inputs, H, W) to (B, outputs, H / stride, W / stride)."""
-        active = F.relu(self.norm1(values))
-        inner = self.conv2(F.relu(self.norm2(self.conv1(active))))
+        active = F.relu(self.norm1(values), inplace=True)
+        inner = self.conv2(F.relu(self.norm2(self.conv1(active)), inplace=True))
         return inner + self.shortcut(active)
 
 
@@ -30,7 +30,9 @@ class PreActResNet18(nn.Module):
     def __init__(self, shape: tuple[int, ...], width: int = 64) -> None:
         super().__init__()
         self.stem = nn.Sequential(
-            nn.Conv2d(shape[0], width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()
+            nn.Conv2d(shape[0], width, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(inplace=True),
         )
         widths = [width, width, 2 * width, 4 * width, 8 * width]
         self.stages = nn.ModuleList(

@@ -14,10 +14,10 @@ class SmallCNN(nn.Module):
         self.early_stages = nn.Sequential(
             nn.Conv2d(shape[0], width, 5, 2, 2, bias=False),
             nn.BatchNorm2d(width),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.Conv2d(width, 2 * width, 3, 2, 1, bias=False),
             nn.BatchNorm2d(2 * width),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             # 28 pixels come out as the grid itself; pooling them would only cost time.
             nn.Identity() if shape[1:] == (4 * GRID, 4 * GRID) else nn.AdaptiveAvgPool2d(GRID),
             nn.Flatten(),
@@ -25,7 +25,7 @@ class SmallCNN(nn.Module):
         self.last_stage = nn.Sequential(
             nn.Linear(GRID * GRID * 2 * width, 8 * width, bias=False),
             nn.BatchNorm1d(8 * width),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
         )
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
