@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-SPEED = ("bare", "peer", "dropout", "mixture", "augment", "growth", "start")
+SPEED = ("bare", "excess", "peer", "dropout", "mixture", "augment", "growth", "start")
 
 
 def main(argv: list[str]) -> None:
