@@ -36,4 +36,4 @@ def blend(values: Tensor, partner: Tensor, lam: float | Tensor) -> Tensor:
     """λ·values + (1 − λ)·values of the partner, row by row; λ one number or (B,)."""
     if isinstance(lam, Tensor):
         lam = lam.view(-1, *[1] * (values.ndim - 1))
-    return rows_at(values, partner).lerp(values, lam)
+    return rows_at(values, partner).lerp_(values, lam)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from ulc.data.randaugment import cutout, rand_augment
@@ -39,9 +38,11 @@ def crop_and_flip(images: Tensor, *, padding: int) -> Tensor:
     device = images.device
     top, left = torch.randint(2 * padding + 1, (2, count), device=device)
     mirrored = torch.rand(count, device=device) < 0.5
-    padded = F.pad(images, (padding,) * 4).permute(0, 2, 3, 1)
-    both = torch.stack([padded, padded.flip(2)]).flatten(3)
-    windows = both.unfold(2, height, 1).unfold(3, width * channels, channels)
+    rows = images.permute(0, 2, 3, 1)
+    padded = rows.new_zeros(2, count, height + 2 * padding, width + 2 * padding, channels)
+    inner = padded[:, :, padding : padding + height, padding : padding + width]
+    inner[0], inner[1] = rows, rows.flip(2)
+    windows = padded.flatten(3).unfold(2, height, 1).unfold(3, width * channels, channels)
     left = torch.where(mirrored, 2 * padding - left, left)  # seen from the other side
     views = windows[mirrored.long(), torch.arange(count, device=device), top, left]
     return views.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
