@@ -6,7 +6,7 @@ import torch
 
 from benchmarks.slices import Slice, cases, load
 from benchmarks.timing import add_data, arguments, begin, claim, finish, interleaved
-from ulc.blocks.learner import evaluating, only_dropout_on
+from ulc.blocks.learner import evaluating
 from ulc.blocks.uncertainty import draw_members, monte_carlo
 
 IMAGES = {"PreAct ResNet-18": 64, "small network": 2048, "MLP": 8192}
@@ -29,7 +29,7 @@ def main(argv: list[str]) -> None:
                     network(part)
 
         def integrated(network=network, parts=parts) -> None:
-            with only_dropout_on(network):
+            with evaluating(network):
                 members = draw_members(network, PASSES)
                 for part in parts:
                     monte_carlo(network, part, members)

@@ -1,7 +1,7 @@
 """Where the time beyond bare arithmetic goes: torch's profile of ULC's slice and of its arithmetic.
 
-Milliseconds that each operation takes itself, in the slice and in the bare passes (see bare.py), the
-largest differences first; `python` is what lies between the operations.
+Milliseconds that each operation takes itself, in the slice and in the bare passes (see bare.py),
+the largest differences first; `python` is what lies between the operations.
 """
 
 import sys

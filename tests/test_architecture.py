@@ -40,22 +40,7 @@ LAYERS = [
     ["cli", "__main__", "__init__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-NO_TORCH = {
-    "errors",
-    "importing",
-    "files",
-    "config",
-    "judgement",
-    "prior",
-    "label_noise",
-    "labels_table",
-    "judging_new",
-    "run_folder",
-    "duplicates",
-    "health",
-    "judged",
-    "evaluation",
-}
+NO_TORCH = {*LAYERS[0], *LAYERS[1], "evaluation"}
 
 
 def part(path: Path) -> str:

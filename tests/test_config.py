@@ -359,7 +359,7 @@ def test_data_noise_and_imbalance_are_typed_in_a_word():
     Path("photos/state.json").touch()
     assert parse.data("photos") == DataSpec(source="huggingface", path=str(here / "photos"))
     assert parse.data("folder:photos").source == "folder"
-    assert parse.data("a.csv", {"label": "c", "id": None}).label == "c"
+    assert parse.data("a.csv", label="c").label == "c"
     assert parse.noise("none") == NoiseSpec()
     assert parse.noise("symmetric:0.2") == NoiseSpec(kind="symmetric", rate=0.2)
     assert parse.noise("file:n.pt#worse_label") == NoiseSpec(

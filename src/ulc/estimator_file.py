@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import safetensors
 from torch import Tensor
 
 from ulc.config import Spec, checked
 from ulc.errors import InputError
 from ulc.networks import NewBackbone
 from ulc.training.model import ModelSpec
+from ulc.training.tensor_file import read_tensors, unreadable
 
 Network = str | NewBackbone
+SAVED = ("estimator", "save it again")
 
 
 class Saved(Spec):
@@ -80,15 +81,7 @@ def as_index(values: list[Any]) -> Any:
 
 def read_saved(path: Path) -> tuple[Saved, dict[str, Tensor]]:
     """The header and the tensors of a file that `save` wrote."""
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})["ulc"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; give the path of a saved estimator") from None
-    except Exception as error:
-        # safetensors raises several kinds for a damaged file.
-        raise damaged(path, error) from None
+    header, tensors = read_tensors(path, *SAVED)
     return checked(Saved, header, where=str(path)), tensors
 
 
@@ -103,5 +96,4 @@ def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 def damaged(path: Path, error: Exception) -> InputError:
     """One sentence for a file that cannot be read."""
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    return InputError(f"{path}: not a readable estimator ({reason}); save it again")
+    return unreadable(path, *SAVED, error)

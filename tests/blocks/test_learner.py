@@ -12,7 +12,6 @@ from ulc.blocks.learner import (
     evaluating,
     make_pair,
     mean_prediction,
-    only_dropout_on,
 )
 from ulc.config import SGD, Adam
 from ulc.networks.classifier import Classifier, HeadSpec
@@ -190,15 +189,7 @@ class TestScopes:
             assert learner.network.backbone.training
         assert all(modes(learner))
 
-    def test_only_dropout_on(self):
-        learner = new_learner(dropout=0.5)
-        learner.eval()
-        with only_dropout_on(learner):
-            on = [part for part in learner.modules() if part.training]
-            assert on == [learner.network.dropout]
-        assert not any(modes(learner))
-
-    @pytest.mark.parametrize("scope", [evaluating, dropout_off, only_dropout_on])
+    @pytest.mark.parametrize("scope", [evaluating, dropout_off])
     @pytest.mark.parametrize("dropout", [0.0, 0.5])
     @pytest.mark.parametrize("training", [True, False])
     def test_each_part_gets_its_own_mode_back_also_after_an_error(self, scope, dropout, training):

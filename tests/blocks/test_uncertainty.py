@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from torch import nn
 
-from ulc.blocks.learner import Learner, evaluating, only_dropout_on
+from ulc.blocks.learner import Learner, evaluating
 from ulc.blocks.uncertainty import (
     ENTROPY_SCALINGS,
     CorruptedLogProbability,
@@ -65,7 +65,7 @@ class TestMonteCarloDropout:
         """ŷ = (1/T)Σ_t softmax(v_t), the features masked by hand instead of the weights."""
         learner = new_learner(dropout=0.5, dropout_place=place, logit_noise=logit_noise)
         network, inputs = learner.network, next(toy_data("vector").in_order()).inputs
-        with only_dropout_on(learner), torch.no_grad():
+        with evaluating(learner), torch.no_grad():
             found, std = monte_carlo(network, inputs, members=[1, 2, 3])
             members, noises = [], []
             for seed in (1, 2, 3):

@@ -104,16 +104,6 @@ def dropout_off(learner: Learner) -> Iterator[None]:
 
 
 @contextmanager
-def only_dropout_on(part: Learner | Classifier) -> Iterator[None]:
-    """Dropout draws inside, while batch norm is frozen."""
-    network = part.network if isinstance(part, Learner) else part
-    with evaluating(part):
-        if network.dropout is not None:
-            network.dropout.train()
-        yield
-
-
-@contextmanager
 def mode(module: nn.Module, training: bool) -> Iterator[None]:
     """A mode for a while; every part gets its own mode back, not the whole's."""
     before = [(part, part.training) for part in module.modules()]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ulc.blocks.learner import Learner, only_dropout_on
+from ulc.blocks.learner import Learner, evaluating
 from ulc.data.training import TrainingData
 from ulc.networks.classifier import Classifier, Output
 
@@ -58,7 +58,7 @@ def integrated_predictions(learner: Learner, data: TrainingData, passes: int) ->
     """Monte-Carlo dropout over the training set, un-augmented, batch norm frozen."""
     members = draw_members(learner.network, passes)
     log_means, stds = [], []
-    with only_dropout_on(learner):
+    with evaluating(learner):
         for batch in data.in_order():
             log_mean, std = monte_carlo(learner.network, batch.inputs, members)
             log_means.append(log_mean)

@@ -76,18 +76,18 @@ def audit(
     from ulc.auditing.audit import start_fresh
     from ulc.cli import parse
 
-    options = {
-        "label": label,
-        "image": image,
-        "id": id_column,
-        "true": true_label,
-        "verified": verified,
-        "features": parse.names(features, "--features"),
-        "size": size,
-        "skip_broken": skip_broken or None,
-    }
     spec = audit_spec(
-        parse.data(data, options),
+        parse.data(
+            data,
+            label=label,
+            image=image,
+            id_column=id_column,
+            true_label=true_label,
+            verified=verified,
+            features=features,
+            size=size,
+            skip_broken=skip_broken,
+        ),
         embed=embed,
         network=network,
         epochs=epochs,

@@ -1,7 +1,6 @@
 """What people type, as specs."""
 
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,29 @@ from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError
 
 
-def data(text: str, options: Mapping[str, Any] | None = None) -> DataSpec:
-    """A file by its ending, a folder by what it holds, or `SOURCE[:PATH]`."""
+def data(
+    text: str,
+    *,
+    label: str | None = None,
+    image: str | None = None,
+    id_column: str | None = None,
+    true_label: str | None = None,
+    verified: str | None = None,
+    features: str | None = None,
+    size: int | None = None,
+    skip_broken: bool = False,
+) -> DataSpec:
+    """A file by its ending, a folder by what it holds, or `SOURCE[:PATH]`, and its options."""
+    options = {
+        "label": label,
+        "image": image,
+        "id": id_column,
+        "true": true_label,
+        "verified": verified,
+        "features": names(features, "--features"),
+        "size": size,
+        "skip_broken": skip_broken or None,
+    }
     return data_spec(text, options)
 
 

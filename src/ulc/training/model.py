@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
 import safetensors.torch
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ulc.algorithms.base import array, seeded
-from ulc.blocks.learner import evaluating, mean_prediction, only_dropout_on
+from ulc.blocks.learner import evaluating, mean_prediction
 from ulc.blocks.uncertainty import draw_members, monte_carlo, normalised_entropy
 from ulc.config import NetworkSpec, Spec, checked
 from ulc.data.preprocessing import Preprocessing
@@ -25,8 +24,10 @@ from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.prior import Prior, with_prior
 from ulc.run_folder import RunFolder
+from ulc.training.tensor_file import read_tensors, unreadable
 
 UNCERTAINTY = 2**31 + 1  # no epoch has this number, nor do initial weights
+EXPORTED = ("model", "`ulc export` writes one")
 
 
 @dataclass(frozen=True)
@@ -158,31 +159,18 @@ class Model:
     @classmethod
     def load_file(cls, path: Path) -> "Model":
         """Read what `save_file` wrote."""
-        try:
-            with safetensors.safe_open(path, framework="pt") as file:
-                content = json.loads((file.metadata() or {})["ulc"])
-                weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except FileNotFoundError:
-            raise InputError(f"{path}: no such file; `ulc export` writes one") from None
-        except Exception as error:
-            raise unreadable(path, error) from None
+        content, weights = read_tensors(path, *EXPORTED)
         model = cls.untrained(checked(ModelSpec, content, where=str(path)))
         try:
             model.networks.load_state_dict(weights)
         except RuntimeError as error:
-            raise unreadable(path, error) from None
+            raise unreadable(path, *EXPORTED, error) from None
         return model
-
-
-def unreadable(path: Path, error: Exception) -> InputError:
-    """One sentence for a file that is no model."""
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
-    return InputError(f"{path}: not a readable model ({reason}); export it again")
 
 
 def integrated(
     network: Classifier, members: Sequence[int], inputs: Tensor
 ) -> tuple[Tensor, Tensor | None]:
     """Monte-Carlo dropout with batch norm frozen."""
-    with only_dropout_on(network):
+    with evaluating(network):
         return monte_carlo(network, inputs, members)

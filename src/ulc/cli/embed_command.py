@@ -1,0 +1,105 @@
+"""`ulc embed`: images as features of a frozen network."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ulc.cli.options import Device, Json, Quiet
+
+if TYPE_CHECKING:
+    from ulc.data.sources.source import Source
+    from ulc.embedding.embed import Embedded, Embedder
+
+
+def embed(
+    data: Annotated[str, typer.Argument(help="Images, as for `ulc train`.")],
+    out: Annotated[Path, typer.Option(help="FEATURES.npz, for `ulc train FEATURES.npz`.")],
+    backbone: Annotated[
+        str,
+        typer.Option(
+            help="efficientnet-lite0, timm:NAME, torchvision:NAME or your module:function."
+        ),
+    ] = "efficientnet-lite0",
+    size: Annotated[
+        int | None, typer.Option(min=1, help="Pixels a side. Default: the backbone's own.")
+    ] = None,
+    pca: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Principal components to keep; 0: all features as they are. Default: 256 where "
+            "there are more features and enough images.",
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Small is fast on a CPU, large on a GPU.")
+    ] = 32,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where finished work is kept. Default: a folder `embedded` beside --out."
+        ),
+    ] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Turn images into the features of a frozen network, to train on them in seconds an epoch.
+
+    A command that was stopped goes on where it was, and images seen before are not computed again.
+    """
+    from ulc.cli import parse
+    from ulc.data.sources import load_source
+    from ulc.embedding.backbones import load_backbone
+    from ulc.embedding.embed import Embedder, check_images
+    from ulc.training.run import chosen_device
+
+    spec = parse.data(data)
+    parse.check_features_file(out, spec)
+    source = load_source(spec)
+    check_images(source)
+    embedder = Embedder(
+        load_backbone(backbone, size=size),
+        cache or out.parent / "embedded",
+        chosen_device(device),
+        batch_size,
+    )
+    done = embed_images(source, embedder, pca, show=not quiet)
+    done.write(out)
+    content = {
+        "file": str(out),
+        "backbone": backbone,
+        "size": embedder.backbone.recipe.size,
+        "images": len(done.arrays["X"]),
+        "test_images": len(done.arrays.get("X_test", ())),
+        "pooled": embedder.backbone.width,
+        "features": done.arrays["X"].shape[1],
+        "explained": done.projection.explained,
+        "cache": str(embedder.cache.folder),
+    }
+    if as_json:
+        print(json.dumps(content))
+    elif not quiet:
+        print(
+            f"{out}: {content['images']} + {content['test_images']} images as "
+            f"{content['features']} features each ({100 * done.projection.explained:.1f} % of the "
+            f"variance of {backbone}'s {content['pooled']})"
+        )
+
+
+def embed_images(
+    source: "Source", embedder: "Embedder", pca: int | None, *, show: bool
+) -> "Embedded":
+    """Embed behind a progress bar."""
+    from ulc.embedding.embed import embed
+
+    if not show:
+        return embed(source, embedder, pca=pca)
+    from rich.console import Console
+
+    from ulc.cli.progress import CountBar
+
+    with CountBar(Console(stderr=True), embedder.backbone.name) as bar:
+        return embed(source, embedder, pca=pca, seen=bar)
