@@ -36,10 +36,10 @@ from ulc.data.sources.source import Source
 from ulc.data.training import TensorData
 from ulc.errors import InputError
 from ulc.estimator_file import (
+    SAVED,
     Network,
     Saved,
     as_index,
-    damaged,
     importable,
     network_name,
     part_of,
@@ -227,7 +227,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             judgement = Judgement(**{name: value.numpy() for name, value in columns.items()})
             return cls._restored(saved, model, judgement, network)
         except (KeyError, RuntimeError, TypeError) as error:
-            raise damaged(Path(path), error) from None
+            raise SAVED.unreadable(Path(path), error) from None
 
     @classmethod
     def _restored(

@@ -12,10 +12,10 @@ from ulc.config import Spec, checked
 from ulc.errors import InputError
 from ulc.networks import NewBackbone
 from ulc.training.model import ModelSpec
-from ulc.training.tensor_file import read_tensors, unreadable
+from ulc.training.tensor_file import Kind, read_tensors
 
 Network = str | NewBackbone
-SAVED = ("estimator", "save it again")
+SAVED = Kind("estimator", "give the path of a saved estimator", "save it again")
 
 
 class Saved(Spec):
@@ -81,7 +81,7 @@ def as_index(values: list[Any]) -> Any:
 
 def read_saved(path: Path) -> tuple[Saved, dict[str, Tensor]]:
     """The header and the tensors of a file that `save` wrote."""
-    header, tensors = read_tensors(path, *SAVED)
+    header, tensors = read_tensors(path, SAVED)
     return checked(Saved, header, where=str(path)), tensors
 
 
@@ -92,8 +92,3 @@ def part_of(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
         for name, value in tensors.items()
         if name.startswith(prefix)
     }
-
-
-def damaged(path: Path, error: Exception) -> InputError:
-    """One sentence for a file that cannot be read."""
-    return unreadable(path, *SAVED, error)

@@ -24,10 +24,10 @@ from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.prior import Prior, with_prior
 from ulc.run_folder import RunFolder
-from ulc.training.tensor_file import read_tensors, unreadable
+from ulc.training.tensor_file import Kind, read_tensors
 
 UNCERTAINTY = 2**31 + 1  # no epoch has this number, nor do initial weights
-EXPORTED = ("model", "`ulc export` writes one")
+EXPORTED = Kind("model", "`ulc export` writes one", "export it again")
 
 
 @dataclass(frozen=True)
@@ -159,12 +159,12 @@ class Model:
     @classmethod
     def load_file(cls, path: Path) -> "Model":
         """Read what `save_file` wrote."""
-        content, weights = read_tensors(path, *EXPORTED)
+        content, weights = read_tensors(path, EXPORTED)
         model = cls.untrained(checked(ModelSpec, content, where=str(path)))
         try:
             model.networks.load_state_dict(weights)
         except RuntimeError as error:
-            raise unreadable(path, *EXPORTED, error) from None
+            raise EXPORTED.unreadable(path, error) from None
         return model
 
 
