@@ -16,6 +16,7 @@ PASSES = 10
 def main(argv: list[str]) -> None:
     parser = arguments(__doc__)
     add_data(parser)
+    parser.set_defaults(repeats=11)
     options = begin(parser, argv)
     rows, claims = [], []
     for case in cases(max(IMAGES.values()), 32):

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from benchmarks.timing import arguments, begin, claim, finish, interleaved
-from ulc.blocks.mixture import Start, first_split, fit_mixtures
+from ulc.blocks.mixture import Components, first_split, fit_mixtures
 
 FLOOR = 5e-4
 STEPS = 10
@@ -66,7 +66,7 @@ def losses(groups: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     return values, torch.arange(groups).repeat_interleave(size)
 
 
-def by_loop(arrays: np.ndarray, start: Start) -> np.ndarray:
+def by_loop(arrays: np.ndarray, start: Components) -> np.ndarray:
     """Posterior of the component with the smaller mean, class after class."""
     parts = []
     for each, weights, means, variances in zip(

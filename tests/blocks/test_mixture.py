@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from ulc.blocks.mixture import Start, first_split, fit_mixtures
+from ulc.blocks.mixture import Components, first_split, fit_mixtures
 
 FLOOR = 5e-4
 
@@ -68,7 +68,7 @@ def test_one_mixture_is_scikit_learns(max_steps, tolerance):
     """A fixed number of steps (tolerance 0 never stops) and its stopping rule."""
     values = two_gaussians(150, 0)
     group = torch.zeros(150, dtype=torch.long)
-    start = Start(doubles([[0.4, 0.6]]), doubles([[0.1, 0.5]]), doubles([[0.05, 0.02]]))
+    start = Components(doubles([[0.4, 0.6]]), doubles([[0.1, 0.5]]), doubles([[0.05, 0.02]]))
     ours = fit_mixtures(
         values, group, groups=1, start=start, max_steps=max_steps, tolerance=tolerance, floor=FLOOR
     )
@@ -96,7 +96,7 @@ def test_many_mixtures_at_once_are_each_scikit_learns(max_steps, tolerance):
     )
     steps = []
     for which in range(4):
-        alone = Start(
+        alone = Components(
             *(getattr(start, name)[[which]] for name in ("weights", "means", "variances"))
         )
         theirs = by_scikit_learn(
@@ -172,7 +172,7 @@ def test_a_known_mixture_is_recovered():
 def test_the_smaller_mean_comes_first():
     values = two_gaussians(80, 0)
     group = torch.zeros(80, dtype=torch.long)
-    swapped = Start(doubles([[0.5, 0.5]]), doubles([[0.7, 0.2]]), doubles([[0.02, 0.02]]))
+    swapped = Components(doubles([[0.5, 0.5]]), doubles([[0.7, 0.2]]), doubles([[0.02, 0.02]]))
     found = fit_mixtures(values, group, groups=1, start=swapped)
     assert found.means[0, 0] < found.means[0, 1]
     small, large = values.argmin()[None], values.argmax()[None]

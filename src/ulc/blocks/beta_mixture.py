@@ -95,10 +95,10 @@ def match_moments(
     """Weights, α and β of (N, M) memberships: α + β = m(1 − m)/v − 1 of mean m and variance v."""
     values = inside(values)
     groups = len(sizes)
-    counts = sum_by(group, members, groups) + 1e-12
-    means = inside(sum_by(group, members * values[:, None], groups) / counts)
+    counts = sum_by(group, members.T, groups).T + 1e-12
+    means = inside(sum_by(group, members.T * values, groups).T / counts)
     squares = (values[:, None] - means[group]).square()
-    variances = sum_by(group, members * squares, groups) / counts
+    variances = sum_by(group, (members * squares).T, groups).T / counts
     concentration = (means * (1 - means) / variances.clamp(min=1e-12) - 1).clamp(*CONCENTRATION)
     weights = counts / sizes[:, None]
     return (

@@ -22,12 +22,13 @@ class Mixtures:
     steps: int
 
     def log_joint(self, values: Tensor, group: Tensor) -> Tensor:
-        """(N, 2) log of weight times density, each value under its own group's mixture."""
-        return log_joint(values, group, self.weights, self.means, self.variances)
+        """(2, N) log of weight times density, each value under its own group's mixture."""
+        now = Components(self.weights, self.means, self.variances)
+        return expect(values, group, now).joint
 
     def posterior(self, values: Tensor, group: Tensor) -> Tensor:
         """(N,) probability that a value belongs to the component with the smaller mean."""
-        return self.log_joint(values, group).softmax(1)[:, 0]
+        return self.log_joint(values, group).softmax(0)[0]
 
     def held(self, values: Tensor, group: Tensor) -> Tensor:
         """Values moved to the nearer mean where they lie outside both.
@@ -39,12 +40,17 @@ class Mixtures:
 
 
 @dataclass(frozen=True)
-class Start:
-    """Where EM begins: (G, 2) each."""
+class Components:
+    """Weights, means and variances of both components: (G, 2) each."""
 
     weights: Tensor
     means: Tensor
     variances: Tensor
+
+    def where(self, chosen: Tensor, other: "Components") -> "Components":
+        """These for the chosen (G,) groups, the other ones elsewhere."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Components(*(torch.where(chosen[:, None], own, its) for own, its in pairs))
 
 
 def fit_mixtures(  # noqa: PLR0913 (EM has that many knobs; scikit-learn names them too)
@@ -52,7 +58,7 @@ def fit_mixtures(  # noqa: PLR0913 (EM has that many knobs; scikit-learn names t
     group: Tensor,
     *,
     groups: int,
-    start: Start | None = None,
+    start: Components | None = None,
     max_steps: int = 10,
     tolerance: float = 1e-2,
     floor: float = 5e-4,
@@ -64,29 +70,25 @@ def fit_mixtures(  # noqa: PLR0913 (EM has that many knobs; scikit-learn names t
     """
     sizes = torch.bincount(group, minlength=groups).to(values).clamp(min=1)
     now = start or first_split(values, group, groups=groups, floor=floor)
-    weights, means, variances = now.weights, now.means, now.variances
     reached = torch.full((groups,), -math.inf, dtype=values.dtype, device=values.device)
     going = torch.ones(groups, dtype=torch.bool, device=values.device)
     steps = 0
     while steps < max_steps and bool(going.any()):
-        joint = log_joint(values, group, weights, means, variances)
-        total = joint.logsumexp(1)
+        expected = expect(values, group, now)
+        total = torch.logaddexp(*expected.joint)
         likelihood = sum_by(group, total, groups) / sizes
-        update = maximise(values, group, (joint - total[:, None]).exp(), sizes, floor)
-        chosen = going[:, None]
-        weights = torch.where(chosen, update.weights, weights)
-        means = torch.where(chosen, update.means, means)
-        variances = torch.where(chosen, update.variances, variances)
+        members = (expected.joint - total).exp()
+        now = maximise(group, members, expected.away, now.means, sizes, floor).where(going, now)
         settled = (likelihood - reached).abs() < tolerance
         reached = torch.where(going, likelihood, reached)
         going = going & ~settled
         steps += 1
-    order = means.argsort(1)
-    weights, means, variances = (each.gather(1, order) for each in (weights, means, variances))
+    order = now.means.argsort(1)
+    weights, means, variances = (each.gather(1, order) for each in vars(now).values())
     return Mixtures(weights, means, variances, reached, steps)
 
 
-def first_split(values: Tensor, group: Tensor, *, groups: int, floor: float) -> Start:
+def first_split(values: Tensor, group: Tensor, *, groups: int, floor: float) -> Components:
     """Two means by Lloyd's algorithm from the smallest and the largest value: no random start."""
     low = extreme_by(group, values, groups, "amin")
     high = extreme_by(group, values, groups, "amax")
@@ -94,41 +96,65 @@ def first_split(values: Tensor, group: Tensor, *, groups: int, floor: float) -> 
     sizes = torch.bincount(group, minlength=groups).to(values).clamp(min=1)
     for _ in range(10):
         upper = values > means.mean(1)[group]
-        members = torch.stack([~upper, upper], 1).to(values)
-        means = centres(values, group, members, groups)[1]
-    return maximise(values, group, members, sizes, floor)
+        members = torch.stack([~upper, upper]).to(values)
+        counts, sums = sum_by(group, torch.stack([members, members * values]), groups)
+        means = (sums / (counts + tiny(values))).T
+    away = values - told(means.T, group)
+    return maximise(group, members, away, means, sizes, floor)
 
 
-def maximise(values: Tensor, group: Tensor, members: Tensor, sizes: Tensor, floor: float) -> Start:
-    """The M-step: weights, means and variances of (N, 2) memberships."""
-    groups = len(sizes)
-    counts, means = centres(values, group, members, groups)
-    squares = (values[:, None] - means[group]).square()
-    variances = sum_by(group, members * squares, groups) / counts + floor
+@dataclass(frozen=True)
+class Expected:
+    """The E-step, (2, N) each: log of weight times density, and how far values are from the means.
+
+    Components come first: torch is several times faster along many values than along two.
+    """
+
+    joint: Tensor
+    away: Tensor
+
+
+def expect(values: Tensor, group: Tensor, now: Components) -> Expected:
+    """Each (N,) value under both components of its group."""
+    scale = now.weights.log() - 0.5 * (now.variances * (2 * math.pi)).log()
+    table = torch.cat([scale, now.means, 0.5 / now.variances], 1).T
+    scales, means, sharpness = told(table, group).chunk(3)
+    away = values - means
+    return Expected(torch.addcmul(scales, sharpness, away.square(), value=-1), away)
+
+
+def maximise(  # noqa: PLR0913 (what the M-step is of)
+    group: Tensor, members: Tensor, away: Tensor, means: Tensor, sizes: Tensor, floor: float
+) -> Components:
+    """The M-step of (2, N) memberships, from how far values are `away` from the (G, 2) means.
+
+    Σ m(x − μ)² about the new means is that about the old ones less n(μ − μ_old)².
+    """
+    weighed = members * away
+    sums = sum_by(group, torch.stack([members, weighed, weighed * away]), len(sizes))
+    counts, first, second = (each.T for each in sums)
+    counts = counts + tiny(members)
+    moved = first / counts
+    variances = (second / counts - moved.square()).clamp(min=0) + floor
     weights = counts / sizes[:, None]
-    return Start(weights / weights.sum(1, keepdim=True), means, variances)
+    return Components(weights / weights.sum(1, keepdim=True), means + moved, variances)
 
 
-def centres(values: Tensor, group: Tensor, members: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """(G, 2) sizes and means of (N, 2) memberships."""
-    tiny = 10 * torch.finfo(values.dtype).eps
-    counts = sum_by(group, members, groups) + tiny
-    return counts, sum_by(group, members * values[:, None], groups) / counts
+def told(table: Tensor, group: Tensor) -> Tensor:
+    """(M, N) what an (M, G) table says of each value's group."""
+    return table.gather(1, group.expand(len(table), -1))
 
 
-def log_joint(
-    values: Tensor, group: Tensor, weights: Tensor, means: Tensor, variances: Tensor
-) -> Tensor:
-    """(N, 2) log of weight times Gaussian density."""
-    scale = weights.log() - 0.5 * (variances * (2 * math.pi)).log()
-    squares = (values[:, None] - means[group]).square()
-    return scale[group] - squares / (2 * variances)[group]
+def tiny(values: Tensor) -> float:
+    """What scikit-learn adds to the size of a component, so that an empty one divides."""
+    return 10 * torch.finfo(values.dtype).eps
 
 
 def sum_by(group: Tensor, values: Tensor, groups: int) -> Tensor:
-    """Sums of (N,) or (N, M) values over each group."""
-    zeros = torch.zeros(groups, *values.shape[1:], dtype=values.dtype, device=values.device)
-    return zeros.index_add_(0, group, values)
+    """(…, N) values summed over each group: (…, G)."""
+    shape = (*values.shape[:-1], groups)
+    zeros = torch.zeros(shape, dtype=values.dtype, device=values.device)
+    return zeros.index_add_(-1, group, values)
 
 
 def extreme_by(group: Tensor, values: Tensor, groups: int, which: str) -> Tensor:

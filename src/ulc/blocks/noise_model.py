@@ -149,7 +149,7 @@ def explained_by_one(scaled: Tensor, group: Tensor, sizes: Tensor, two: Mixtures
     variance = sum_by(group, (scaled - mean[group]).square(), groups) / count + 5e-4
     # Σ(x−μ)²/v = n·(v − floor)/v: the variance floor must not count as fit.
     one = -0.5 * ((2 * math.pi * variance).log() + (variance - 5e-4) / variance)
-    both = sum_by(group, two.log_joint(scaled, group).logsumexp(1), groups) / count
+    both = sum_by(group, torch.logaddexp(*two.log_joint(scaled, group)), groups) / count
     return simpler(one, both, sizes)
 
 
