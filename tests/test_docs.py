@@ -11,7 +11,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
-MEASURED = {"performance.md"}  # made from measurements of a machine, when there are some
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -30,8 +29,6 @@ def test_links_lead_somewhere(page):
             continue
         name, _, anchor = link.partition("#")
         target = (page.parent / name).resolve() if name else page
-        if target.name in MEASURED and not target.exists():
-            continue
         assert target.exists(), f"{page.name}: {link}"
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), f"{page.name}: {link}"
