@@ -30,7 +30,9 @@ def main(argv: list[str]) -> None:
             continue
         data = load(case, options)
         pieces = {name: Slice.of(name, case, data) for name in options.algorithms}
-        repeats = 3 if case.title == "PreAct ResNet-18" else options.repeats
+        repeats = (
+            min(3, options.repeats) if case.batch_size == options.resnet_batch else options.repeats
+        )
         rows += [measured(name, case, piece, repeats) for name, piece in pieces.items()]
         if "ulc" in pieces:
             (ratio,) = (row["ratio"] for row in rows[-len(pieces) :] if row["algorithm"] == "ulc")

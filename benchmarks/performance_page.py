@@ -21,33 +21,6 @@ sides took turns. Paths of the data are given in `ULC_CIFAR10` (folder) and `ULC
 """
 
 
-NOTES = """## Where a figure is not reached, and why
-
-On vectors the arithmetic of a step is small: a hidden layer of 512 for 256 rows. Around it stand many
-small operations, 5 to 10 µs each, about 300 in a step of ULC against 110 in bare arithmetic: targets and
-their mixing, ten draws of noise on the logits, two losses and the gradients of it all, the optimiser's
-own bookkeeping; and 90,000 normal numbers a step for views and logit noise, which one core draws. *excess*
-below is the profile. The networks on images are large enough for all that to vanish.
-
-Tried on this machine and left out, because it did not help (each in one run, in turn with the code as it is):
-- `torch.compile` of the noisy logits: 1.75 times bare arithmetic instead of 1.61 on vectors, of the
-  network too: 2.30 instead of 1.85, after 16 to 24 seconds of compiling;
-- a gradient of the noisy logits by hand: 1.85 instead of 1.88, within the spread;
-- bf16: the processor has no instructions for it, and there was no GPU to try it on.
-
-How steady the figures are: the machine shares its processor, and single repeats differ as the tables say.
-In four runs of *bare* on the way here ULC was at 1.16 to 1.28 times bare arithmetic on the small network, at
-1.70 to 1.93 on vectors and at 0.99 to 1.07 on PreAct ResNet-18.
-
-## What makes it fast
-
-- Dropout passes share their masks over all examples, so ten passes are one multiplication with masked heads.
-- Images stay bytes with their channels last in memory until they are normalised; a view is one gather, normalised along its rows.
-- Mixtures of all classes are fitted at once, the components first in memory; likewise the classes of noisy logits.
-- Optimisers are fused; views go through a network together wherever its batch norm is frozen; with MixMatch nothing is read back from the device within a step.
-"""
-
-
 def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path)
@@ -77,7 +50,7 @@ def page(results: list[dict[str, Any]], chart: str) -> str:
         "## Figures and what they should be\n",
         table([claim_row(claim) for each in results for claim in each["claims"]]),
         f"![Times bare arithmetic and times faster than others]({chart})\n",
-        NOTES,
+        (FOLDER / "performance_notes.md").read_text(encoding="utf-8"),
     ]
     for each in results:
         parts += [f"## {each['benchmark']}\n", described(each["benchmark"]), ""]

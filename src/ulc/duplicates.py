@@ -62,6 +62,8 @@ def find_copies(inputs: NDArray[Any]) -> Copies:
 
 def as_bytes(inputs: NDArray[Any]) -> NDArray[np.uint8]:
     """(N, W) the bytes of each row."""
+    if inputs.ndim == 4 and not inputs.flags.c_contiguous:  # channels last: as they lie in memory
+        inputs = inputs.transpose(0, 2, 3, 1)
     flat = np.ascontiguousarray(inputs).reshape(len(inputs), -1)
     return flat.view(np.uint8).reshape(len(inputs), -1)
 

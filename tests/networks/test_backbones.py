@@ -7,7 +7,7 @@ from torch import nn
 from ulc.config import NetworkSpec
 from ulc.errors import InputError
 from ulc.networks import BACKBONES, backbone_maker, feature_count, network_maker
-from ulc.networks.classifier import HeadSpec
+from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.networks.mlp import MLP
 from ulc.networks.preact_resnet import Block, PreActResNet18
 from ulc.networks.small import SmallCNN
@@ -201,6 +201,24 @@ def test_a_network_of_the_user_s_own():
     assert type(network.backbone).__name__ == "Pooled"
     assert network.head.in_features == 6
     assert network(torch.zeros(4, 1, 8, 8)).logits.shape == (4, 3)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_a_network_of_the_user_s_own_may_view_what_its_layers_give(channels):
+    """Data keep their channels last in memory, `view` wants them first."""
+
+    class LeNet(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.convolution = nn.Conv2d(channels, 4, 3)
+
+        def forward(self, images):
+            return self.convolution(images).view(len(images), -1)
+
+    network = Classifier(LeNet(), 4 * 6 * 6, 3, HeadSpec(dropout=0.3))
+    images = torch.randn(5, channels, 8, 8)
+    as_stored = images.contiguous(memory_format=torch.channels_last)
+    assert torch.equal(network.trunk(as_stored), network.trunk(images))
 
 
 @pytest.mark.usefixtures("own_module")

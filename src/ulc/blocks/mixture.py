@@ -128,7 +128,8 @@ def maximise(  # noqa: PLR0913 (what the M-step is of)
 ) -> Components:
     """The M-step of (2, N) memberships, from how far values are `away` from the (G, 2) means.
 
-    Σ m(x − μ)² about the new means is that about the old ones less n(μ − μ_old)².
+    Σ m(x − μ)² about the new means is that about the old ones less n(μ − μ_old)². The mean of a
+    component that nothing belongs to stays where it was (scikit-learn's goes to 0).
     """
     weighed = members * away
     sums = sum_by(group, torch.stack([members, weighed, weighed * away]), len(sizes))

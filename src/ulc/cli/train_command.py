@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ulc.config import RunSpec
     from ulc.run_folder import RunFolder
 
-DEMONSTRATION_EPOCHS = 30  # three trainings in under two minutes on two cores
-
 
 def train(
     data: Data = None,
@@ -74,7 +72,7 @@ def train(
 
     Without arguments: ULC on the embedded slice of Fashion-MNIST, half of the classes cut to a
     tenth and half of the labels wrong, beside cross entropy on the given labels and on the true
-    ones, 30 epochs each. A run that was stopped goes on; a finished one is shown.
+    ones. A run that was stopped goes on; a finished one is shown.
     """
     from ulc.cli import parse
     from ulc.config import NetworkSpec, RunSpec
@@ -103,7 +101,7 @@ def train(
                 seed=seed,
             ),
             algorithm,
-            epochs=epochs or (DEMONSTRATION_EPOCHS if demonstration else None),
+            epochs=epochs,
             options=parse.settings(setting or []),
         )
     trainings = [(algorithm_title(wanted), wanted)]

@@ -63,7 +63,9 @@ class Preprocessing(Spec):
             (torch.tensor(each, device=stored.device) * 255).repeat(width)
             for each in (self.mean, self.std)
         )
-        rows = stored.permute(0, 2, 3, 1).flatten(2).float().sub_(mean).div_(std)
+        rows = (
+            stored.permute(0, 2, 3, 1).flatten(2).to(torch.float32, copy=True).sub_(mean).div_(std)
+        )
         return rows.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
 
 

@@ -77,6 +77,9 @@ class Classifier(nn.Module):
 
     def trunk(self, inputs: Tensor) -> Tensor:
         """All below the first dropout."""
+        if inputs.ndim == 4 and not getattr(self.backbone, "channels_last", False):
+            # A network of the user's own may `view` what its layers give, as images are numbered.
+            inputs = inputs.flatten().view(inputs.shape)
         below: nn.Module = self.backbone
         if self.before_last_stage:
             below = cast("nn.Module", self.backbone.early_stages)
@@ -100,7 +103,7 @@ class Classifier(nn.Module):
         """
         drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
         if self.dropout is None:
-            said = self.masked_heads(reached, torch.ones_like(reached[:1]))
+            said = self.masked_heads(reached, reached.new_ones(1, reached.shape[1]))
         elif self.before_last_stage:
             parts = []
             for each in drawn:
@@ -123,7 +126,7 @@ class Classifier(nn.Module):
         weight, bias = self.heads()
         masked = (masks[:, None] * weight).flatten(0, 1)
         said = torch.addmm(bias.repeat(len(masks))[:, None], masked, features.T)
-        return said.unflatten(0, (len(masks), -1))
+        return said.unflatten(0, (len(masks), len(bias)))
 
     def heads(self) -> tuple[Tensor, Tensor]:
         """Weight and bias of all heads, for one multiplication."""

@@ -24,7 +24,7 @@ class Dropout(nn.Dropout):
 
     def mask(self, values: Tensor, generator: torch.Generator) -> Tensor:
         """What each value of a row is multiplied by, the same in all rows."""
-        drawn = torch.rand(values.shape[1:], generator=generator)
+        drawn = torch.rand(values.shape[1:], generator=generator, device=generator.device)
         return (drawn.ge(self.p) / (1 - self.p)).to(values)
 
 

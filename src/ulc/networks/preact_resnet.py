@@ -27,6 +27,8 @@ class Block(nn.Module):
 class PreActResNet18(nn.Module):
     """(B, C, H, W) images to (B, 8·width) pooled features; no norm after the last stage."""
 
+    channels_last = True  # in memory: images and activations
+
     def __init__(self, shape: tuple[int, ...], width: int = 64) -> None:
         super().__init__()
         self.stem = nn.Sequential(

@@ -9,6 +9,8 @@ GRID = 7  # features are pooled to a grid, not to one value: where something lie
 class SmallCNN(nn.Module):
     """(B, C, H, W) images to (B, 8·width) features: two strided convolutions, one dense layer."""
 
+    channels_last = True  # in memory: images and activations
+
     def __init__(self, shape: tuple[int, ...], width: int = 16) -> None:
         super().__init__()
         self.early_stages = nn.Sequential(
