@@ -98,13 +98,18 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
 
     rows = {each["benchmark"]: each["rows"] for each in results}
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.2), width_ratios=(2, 1))
-    bars(left, rows.get("bare", []), lambda row: f"{row['algorithm']}\n{row['network']}")
+    bars(left, rows.get("bare", []), lambda row: f"{row['algorithm']}\n{stacked(row)}")
     left.set_title("times bare arithmetic (1 is the limit)", fontsize=10)
-    bars(right, rows.get("peer", []), lambda row: row["network"])
+    bars(right, rows.get("peer", []), stacked)
     right.set_title("DivideMix: times faster than its script", fontsize=10)
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
+
+
+def stacked(row: dict[str, Any]) -> str:
+    """The network's name, word under word."""
+    return row["network"].replace(" ", "\n")
 
 
 def bars(axes: Any, rows: list[dict[str, Any]], title: Any) -> None:
