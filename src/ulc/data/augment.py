@@ -30,9 +30,8 @@ def strong_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Aug
 def crop_and_flip(images: Tensor, *, padding: int) -> Tensor:
     """Pad (B, C, H, W) with black, cut a window of the old size, mirror half at random.
 
-    Each image at its own place, mirrored with probability one half. Rows of pixels with all their
-    channels are copied whole, so it is fast where channels come last in memory, and so do the
-    views' own.
+    Each image at its own place. Rows of pixels are copied with all their channels, which is fast
+    where channels come last in memory; those of the views do.
     """
     count, channels, height, width = images.shape
     device = images.device
