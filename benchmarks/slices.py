@@ -78,7 +78,7 @@ class Slice:
         )
         algorithm = find_algorithm(name).build(config, data, new_network)
         trusted = torch.arange(len(data)) % 2 == 0
-        start = {key: copied(value) for key, value in algorithm.state_dict().items()}
+        start = copy.deepcopy(algorithm.state_dict())
         return cls(algorithm, start, (trusted, data.stored[: len(data) // 5]))
 
     def run(self) -> None:
@@ -93,10 +93,6 @@ class Slice:
         self.algorithm.judge()
         with torch.no_grad(), evaluating(self.algorithm):
             self.algorithm.predict_proba(self.algorithm.data.preprocessing.ready(tested))
-
-
-def copied(value: Any) -> Any:
-    return value.clone() if isinstance(value, Tensor) else value
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,21 @@ def test_help_imports_nothing_heavy():
         assert name in done.stdout
 
 
+def test_train_imports_neither_a_compiler_nor_scikit_learn(toy, tmp_path):
+    """Either takes longer than a short training; only Adam, embeddings and estimators need them."""
+    script = (
+        f"import sys; sys.argv = ['ulc', 'train', {str(toy)!r}, '--epochs', '2', '--quiet',"
+        f" '--out', {str(tmp_path / 'runs')!r}]\n"
+        "from ulc.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code, end\n"
+        "heavy = {'torch._dynamo', 'sklearn', 'scipy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_train_shows_a_table_and_where_everything_is(ulc, toy, tmp_path):
     code, printed = ulc(
         "train", toy, "--noise", "symmetric:0.3", "--epochs", 5, "--out", tmp_path / "runs", *SHORT

@@ -1,9 +1,9 @@
 """How labels go wrong: which class is taken for which, and what that says of a single label."""
 
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from ulc.config import Spec
 from ulc.judgement import Floats, Integers
@@ -53,16 +53,13 @@ class LabelNoise(Spec):
             transition = rows.settled(tempered, transition)
             return -len(given) * log_likelihood(tempered, given, transition)
 
-        coldest, hottest = float(np.log(COLDEST)), float(np.log(HOTTEST))
-        best = minimize_scalar(
-            unlikely, bounds=(coldest, hottest), method="bounded", options={"xatol": NEAR}
-        )
-        found, against = best.x, coldest
-        if unlikely(coldest) <= best.fun + AGAINST:
+        found, least = best_temperature(unlikely)
+        coldest = against = float(np.log(COLDEST))
+        if unlikely(coldest) <= least + AGAINST:
             found = coldest
         while found - against > NEAR:
             middle = (found + against) / 2
-            if unlikely(middle) <= best.fun + AGAINST:
+            if unlikely(middle) <= least + AGAINST:
                 found = middle
             else:
                 against = middle
@@ -156,6 +153,14 @@ def explained(probability: Floats, given: Integers) -> float:
                 break
         return -float(np.log(np.maximum((1 - rate) * right + rate * wrong, 1e-300)).mean())
 
+    _, least = best_temperature(unlikely)
+    return -least
+
+
+def best_temperature(unlikely: Callable[[float], float]) -> tuple[float, float]:
+    """The logarithm of the temperature at which labels are least unlikely, and how unlikely."""
+    from scipy.optimize import minimize_scalar  # half a second that most trainings do not need
+
     bounds = float(np.log(COLDEST)), float(np.log(HOTTEST))
     best = minimize_scalar(unlikely, bounds=bounds, method="bounded", options={"xatol": NEAR})
-    return -float(best.fun)
+    return float(best.x), float(best.fun)

@@ -291,11 +291,13 @@ class TestLearning:
             through.append(rest)
 
         monkeypatch.setattr(module, "mixmatch_loss", mixmatch_loss)
+        views = (torch.zeros(2, 6),) * 2
         known = SimpleNamespace(
-            index=torch.tensor([5, 9]), given=torch.tensor([2, 0]), views=(torch.zeros(2, 6),) * 2
+            index=torch.tensor([5, 9]), given=algorithm.data.given[[5, 9]], views=views
         )
         unknown = SimpleNamespace(views=(torch.ones(3, 6),) * 2)
-        algorithm.learn(0, learner, peer, known, unknown)
+        corrected = algorithm.sharpened(algorithm.new_labels(0))
+        algorithm.learn(0, known, unknown, corrected)
 
         ((taught, with_labels, without),) = mixed
         assert taught is learner
@@ -303,7 +305,7 @@ class TestLearning:
         assert peer.network.training
         refined = torch.tensor([[0.5, 0.3, 0.2] if refinement == "epoch" else [0.2, 0.2, 0.6]])
         assert asked[1:] == ([] if refinement == "epoch" else [[(learner, True)]])
-        expected = 0.4 * refined + 0.6 * torch.eye(3)[[2, 0]]
+        expected = 0.4 * refined + 0.6 * torch.eye(3)[known.given]
         expected = expected**2 / (expected**2).sum(1, keepdim=True)
         torch.testing.assert_close(with_labels.target, expected)
         guessed = torch.tensor([[0.04, 0.04, 0.36]]).expand(3, K) / 0.44
@@ -331,14 +333,17 @@ class TestLearning:
             module, "fixmatch_loss", lambda *parts, **rest: learned.append((parts, rest))
         )
         known = SimpleNamespace(
-            index=torch.tensor([5, 9]), given=torch.tensor([2, 0]), views=(torch.zeros(2, 6),)
+            index=torch.tensor([5, 9]),
+            given=algorithm.data.given[[5, 9]],
+            views=(torch.zeros(2, 6),),
         )
         unknown = SimpleNamespace(views=(torch.ones(3, 6),), strong=(torch.ones(3, 6),))
-        algorithm.learn(0, learner, peer, known, unknown)
+        corrected = algorithm.sharpened(algorithm.new_labels(0))
+        algorithm.learn(0, known, unknown, corrected)
         (((taught, with_labels, without), rest),) = learned
         assert taught is learner
         assert asked == [([learner, peer], unknown.views)]
-        expected = torch.tensor([[0.2, 0.12, 0.68], [0.8, 0.12, 0.08]])
+        expected = torch.tensor([0.2, 0.12, 0.08]) + 0.6 * torch.eye(3)[known.given]
         torch.testing.assert_close(with_labels.target, expected)
         assert with_labels.views is known.views
         assert without.views is unknown.strong
@@ -351,7 +356,7 @@ class TestLearning:
         seen = []
         learn = algorithm.learn
         monkeypatch.setattr(
-            algorithm, "learn", lambda *parts: seen.append(parts[-2:]) or learn(*parts)
+            algorithm, "learn", lambda *parts: seen.append(parts[1:3]) or learn(*parts)
         )
         algorithm.run_epoch(0)
         for known, unknown in seen:
@@ -374,10 +379,9 @@ class TestLearning:
         taught = {0: set(), 1: set()}
         learn = algorithm.learn
 
-        def remember(side, learner, peer, known, unknown):
-            assert (learner, peer) == (algorithm.pair[side], algorithm.pair[1 - side])
+        def remember(side, known, unknown, corrected):
             taught[side].update(known.index.tolist())
-            return learn(side, learner, peer, known, unknown)
+            return learn(side, known, unknown, corrected)
 
         monkeypatch.setattr(algorithm, "correct_labels", correct_labels)
         monkeypatch.setattr(algorithm, "learn", remember)

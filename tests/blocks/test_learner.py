@@ -8,7 +8,6 @@ import torch
 from ulc.blocks.learner import (
     Learner,
     both_ways,
-    dropout_off,
     evaluating,
     make_pair,
     mean_prediction,
@@ -182,22 +181,14 @@ class TestScopes:
             assert not any(modes(first) + modes(second))
         assert (modes(first), modes(second)) == before
 
-    def test_dropout_off(self):
-        learner = new_learner(dropout=0.5)
-        with dropout_off(learner):
-            assert not learner.network.dropout.training
-            assert learner.network.backbone.training
-        assert all(modes(learner))
-
-    @pytest.mark.parametrize("scope", [evaluating, dropout_off])
     @pytest.mark.parametrize("dropout", [0.0, 0.5])
     @pytest.mark.parametrize("training", [True, False])
-    def test_each_part_gets_its_own_mode_back_also_after_an_error(self, scope, dropout, training):
+    def test_each_part_gets_its_own_mode_back_also_after_an_error(self, dropout, training):
         learner = new_learner(dropout=dropout)
         learner.train(training)
         learner.network.backbone.train(not training)
         before = modes(learner)
-        with pytest.raises(RuntimeError, match="stop"), scope(learner):
+        with pytest.raises(RuntimeError, match="stop"), evaluating(learner):
             raise RuntimeError("stop")
         assert modes(learner) == before
 

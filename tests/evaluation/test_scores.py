@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given as given_values
+from hypothesis import settings
+from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ulc.evaluation.judging import by_group, detection, score_judgement
 from ulc.evaluation.predicting import calibration_error, score_predictions
+from ulc.evaluation.ranking import ranking
 from ulc.judgement import Judgement
 
 
@@ -61,3 +66,33 @@ def test_a_label_belongs_to_the_group_of_its_given_class():
     assert scores["small"]["recall"] == 0
     groups = by_group(judgement, np.array([2.0, 1.0]), np.array([False, True]))
     assert groups["small"] == {"epistemic": None, "aleatoric": None, "weight_norm": 1.0}
+
+
+def test_ranking_by_hand():
+    """Smallest first: wrong, right, right, wrong, right. Wrong ones are found at precision 1 and
+    2 of 4; they precede 3 and 1 of the 3 right ones."""
+    auc, precision = ranking(
+        np.array([0.1, 0.6, 0.4, 0.5, 0.9]), np.array([True, True, False, False, False])
+    )
+    assert auc == pytest.approx(4 / 6)
+    assert precision == pytest.approx((1 + 2 / 4) / 2)
+
+
+@settings(max_examples=100, deadline=None)
+@given_values(
+    st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=30).filter(
+        lambda pairs: len({sought for _, sought in pairs}) == 2
+    )
+)
+def test_ranking_is_scikit_learns(pairs):
+    """Also where values are alike."""
+    values = np.array([value / 7 for value, _ in pairs])
+    sought = np.array([each for _, each in pairs])
+    auc, precision = ranking(values, sought)
+    assert auc == pytest.approx(roc_auc_score(sought, -values))
+    assert precision == pytest.approx(average_precision_score(sought, -values))
+
+
+@pytest.mark.parametrize("sought", [True, False])
+def test_where_all_or_none_are_sought_there_is_no_ranking(sought):
+    assert ranking(np.array([0.1, 0.2]), np.array([sought, sought])) == (None, None)

@@ -83,6 +83,18 @@ def test_in_evaluation_dropout_does_nothing_at_either_place(name):
         assert torch.allclose(dropped(batch(name)).logits, plain, atol=1e-6)
 
 
+@pytest.mark.parametrize("training", [True, False])
+@every_place
+@every_backbone
+def test_clean_logits_are_those_without_dropout(name, place, training):
+    network = new_classifier(name, dropout=0.5, dropout_place=place, logit_noise=True)
+    network.train(training)
+    network.dropout.eval()
+    expected = network(batch(name)).logits
+    network.dropout.train()
+    torch.testing.assert_close(network.clean_logits(batch(name)), expected)
+
+
 def test_dropout_before_a_last_stage_that_is_not_there_is_refused():
     with pytest.raises(InputError, match=r"Linear has no `last_stage`.*dropout_place = 'feature'"):
         Classifier(nn.Linear(3, 4), 4, 2, HeadSpec(dropout=0.1, dropout_place="last_stage"))

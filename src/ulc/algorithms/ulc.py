@@ -25,6 +25,7 @@ from ulc.blocks.uncertainty import (
     plain_log_probability,
 )
 from ulc.config import SGD, Spec
+from ulc.data.rows import rows_at
 from ulc.data.training import Batch, TrainingData, paired_batches
 from ulc.judgement import Judgement
 from ulc.networks import NewNetwork
@@ -114,15 +115,16 @@ class ULC(Algorithm):
             return self.warm_up()
         seen = self.averages()
         seen.add(**self.correct_labels())
-        for side, (learner, peer) in enumerate(both_ways(self.pair)):
+        for side, learner in enumerate(self.pair):
             trust = self.trust[side]
             trusted = divide(
                 trust, self.data.given, trust >= self.config.threshold, self.config.batch_size
             )
             steps = int(trusted.sum()) // self.config.batch_size + 1
             pairs = paired_batches(self.data, trusted, self.config.batch_size, **self.views)
+            corrected = self.sharpened(self.new_labels(side))
             for step, (known, unknown) in enumerate(pairs):
-                mixed = self.learn(side, learner, peer, known, unknown)
+                mixed = self.learn(side, known, unknown, corrected)
                 since = epoch + step / steps - self.config.warmup_epochs
                 loss = mixed.trusted + self.doubtful_weight(since) * mixed.doubtful
                 if self.config.prior_weight:
@@ -174,33 +176,39 @@ class ULC(Algorithm):
             "losses_not_finite": sum(each.not_finite for each in beliefs) / 2,
         }
 
-    def learn(
-        self, side: int, learner: Learner, peer: Learner, known: Batch, unknown: Batch
-    ) -> MixedLoss:
-        """Guess the doubtful labels, correct the trusted ones; both through noisy logits."""
+    def learn(self, side: int, known: Batch, unknown: Batch, corrected: Tensor) -> MixedLoss:
+        """Guess the doubtful labels, take the corrected ones; both through noisy logits."""
+        learner, peer = both_ways(self.pair)[side]
         with evaluating(peer):
             guessed = guess([learner, peer], unknown.views)
-        refined = (
-            self.prediction[side, known.index]
-            if self.config.refinement == "epoch"
-            else guess([learner], known.views)
-        )
-        corrected = correct(refined, known.given, self.trust[side, known.index])
+        if self.config.refinement == "epoch":
+            labels = rows_at(corrected, known.index)
+        else:
+            refined = guess([learner], known.views)
+            labels = self.sharpened(correct(refined, known.given, self.trust[side, known.index]))
         if self.fixmatch:
             return fixmatch_loss(
                 learner,
-                Targeted(known.views, corrected),
+                Targeted(known.views, labels),
                 Targeted(unknown.strong, guessed),
                 confidence=self.config.confidence,
                 log_probability=self.log_probability,
             )
         return mixmatch_loss(
             learner,
-            Targeted(known.views, sharpen(corrected, self.config.temperature)),
-            Targeted(unknown.views, sharpen(guessed, self.config.temperature)),
+            Targeted(known.views, labels),
+            Targeted(unknown.views, self.sharpened(guessed)),
             alpha=self.config.mixup_alpha,
             log_probability=self.log_probability,
         )
+
+    def sharpened(self, labels: Tensor) -> Tensor:
+        """As MixMatch learns them."""
+        return labels if self.fixmatch else sharpen(labels, self.config.temperature)
+
+    def new_labels(self, side: int) -> Tensor:
+        """(N, K) Y of Algorithm 1."""
+        return correct(self.prediction[side], self.data.given, self.trust[side])
 
     def doubtful_weight(self, since: float) -> float:
         """λ_u, `since` epochs after warm-up."""
@@ -223,12 +231,7 @@ class ULC(Algorithm):
     def outputs(self) -> dict[str, NDArray[Any]]:
         """Algorithm 1's outputs beside the weights, per network: Y, ω, ε, σ^x and σ."""
         content = {
-            "corrected_labels": torch.stack(
-                [
-                    correct(prediction, self.data.given, trust)
-                    for prediction, trust in zip(self.prediction, self.trust, strict=True)
-                ]
-            ),
+            "corrected_labels": torch.stack([self.new_labels(side) for side in (0, 1)]),
             "clean_probability": self.trust,
             "epistemic": self.doubt,
             "instance_noise_std": self.instance_std,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
+from ulc.blocks.momentum import Momentum
 from ulc.config import SGD, Descent
 from ulc.networks.classifier import Classifier, Output
 
@@ -64,11 +65,11 @@ class Learner(nn.Module):
         self.optimiser.load_state_dict(state)
 
 
-def new_optimiser(network: Classifier, descent: Descent) -> torch.optim.Optimizer:
+def new_optimiser(network: Classifier, descent: Descent) -> Momentum | torch.optim.Adam:
     """The optimiser that a spec describes."""
     groups = network.parameter_groups(descent.weight_decay)
     if isinstance(descent, SGD):
-        return torch.optim.SGD(groups, lr=descent.lr, momentum=descent.momentum, fused=True)
+        return Momentum(groups, lr=descent.lr, momentum=descent.momentum)
     return torch.optim.Adam(groups, lr=descent.lr, betas=(descent.beta1, 0.999), fused=True)
 
 
@@ -89,17 +90,6 @@ def evaluating(*modules: nn.Module) -> Iterator[None]:
     with ExitStack() as stack:
         for module in modules:
             stack.enter_context(mode(module, False))
-        yield
-
-
-@contextmanager
-def dropout_off(learner: Learner) -> Iterator[None]:
-    """No dropout inside; batch norm as it was."""
-    dropout = learner.network.dropout
-    if dropout is None:
-        yield
-        return
-    with mode(dropout, False):
         yield
 
 

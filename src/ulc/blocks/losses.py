@@ -7,7 +7,7 @@ from torch import Tensor
 
 def soft_cross_entropy(log_probability: Tensor, target: Tensor) -> Tensor:
     """Mean over the batch of −Σ_k target·log p; both (B, K)."""
-    return -(target * log_probability).sum(1).mean()
+    return (target * log_probability).sum() / -len(target)
 
 
 def negative_entropy(logits: Tensor) -> Tensor:

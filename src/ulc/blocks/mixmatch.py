@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from ulc.blocks.learner import Learner, dropout_off
+from ulc.blocks.learner import Learner
 from ulc.blocks.losses import soft_cross_entropy
 from ulc.blocks.mixup import blend, draw_lambda
 from ulc.networks.classifier import Output
@@ -39,18 +40,15 @@ def guess(learners: Sequence[Learner], views: Sequence[Tensor]) -> Tensor:
 
     Clean logits without dropout: noise belongs to the loss.
     """
-    predictions = []
-    for learner in learners:
-        with dropout_off(learner):
-            predictions.append(logits_of(learner, views).softmax(2))
-    return torch.cat(predictions).mean(0)
+    return torch.cat([logits_of(each, views).softmax(2) for each in learners]).mean(0)
 
 
 def logits_of(learner: Learner, views: Sequence[Tensor]) -> Tensor:
     """(V, B, K) logits of each view: in training each is a batch of its own for batch norm."""
+    network = learner.network
     if learner.training:
-        return torch.stack([learner(view).logits for view in views])
-    return learner(torch.cat(list(views))).logits.unflatten(0, (len(views), -1))
+        return torch.stack([network.clean_logits(view) for view in views])
+    return network.clean_logits(torch.cat(list(views))).unflatten(0, (len(views), -1))
 
 
 def sharpen(probability: Tensor, temperature: float) -> Tensor:
@@ -77,9 +75,10 @@ def mixmatch_loss(
     output = learner(blend(inputs, partner, lam))
     log_p = log_probability(output)
     count = len(known.views) * len(known.target)
+    known_log_p, unknown_log_p = log_p.tensor_split([count])
     return MixedLoss(
-        trusted=soft_cross_entropy(log_p[:count], mixed_target[:count]),
-        doubtful=(log_p[count:].exp() - mixed_target[count:]).square().mean(),
+        trusted=soft_cross_entropy(known_log_p, mixed_target[:count]),
+        doubtful=F.mse_loss(unknown_log_p.exp(), mixed_target[count:]),
         logits=output.logits,
     )
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from ulc.evaluation.predicting import mean
+from ulc.evaluation.ranking import ranking
 from ulc.judgement import Floats, Integers, Judgement
 
 
@@ -30,10 +30,10 @@ def detection(clean: Floats, wrong: NDArray[np.bool_], threshold: float) -> dict
     there is nothing to find, so only that share is defined.
     """
     doubted = clean < threshold
-    both = bool(wrong.any()) and not bool(wrong.all())
+    auc, average_precision = ranking(clean, wrong)
     return {
-        "auc": float(roc_auc_score(wrong, -clean)) if both else None,
-        "average_precision": float(average_precision_score(wrong, -clean)) if both else None,
+        "auc": auc,
+        "average_precision": average_precision,
         "precision": mean(wrong[doubted]) if wrong.any() else None,
         "recall": mean(doubted[wrong]),
         "trusted_correct": mean(~doubted[~wrong]),

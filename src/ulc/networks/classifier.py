@@ -95,6 +95,13 @@ class Classifier(nn.Module):
         logits, log_variance = said.chunk(2, 1)
         return Output(logits, reached, log_variance.clamp(*LOG_VARIANCES), self.class_log_variance)
 
+    def clean_logits(self, inputs: Tensor) -> Tensor:
+        """(B, K) logits without dropout and noise; batch norm in its own mode."""
+        reached = self.trunk(inputs)
+        if self.before_last_stage:
+            reached = self.last_stage(reached)
+        return self.head(reached)
+
     def members(self, reached: Tensor, seeds: Sequence[int]) -> tuple[Tensor, Tensor | None]:
         """(T, K, B) logits of the networks that dropout draws, and their log-variances.
 

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from ulc.networks.grid import ByPlace, GridLinear
+
 GRID = 7  # features are pooled to a grid, not to one value: where something lies matters
 
 
@@ -22,10 +24,10 @@ class SmallCNN(nn.Module):
             nn.ReLU(inplace=True),
             # 28 pixels come out as the grid itself; pooling them would only cost time.
             nn.Identity() if shape[1:] == (4 * GRID, 4 * GRID) else nn.AdaptiveAvgPool2d(GRID),
-            nn.Flatten(),
+            ByPlace(),
         )
         self.last_stage = nn.Sequential(
-            nn.Linear(GRID * GRID * 2 * width, 8 * width, bias=False),
+            GridLinear(2 * width, GRID, 8 * width),
             nn.BatchNorm1d(8 * width),
             nn.ReLU(inplace=True),
         )

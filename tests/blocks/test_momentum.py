@@ -1,0 +1,106 @@
+"""Stochastic gradient descent with momentum, against torch's own."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from ulc.blocks.momentum import Momentum
+
+
+def weights():
+    torch.manual_seed(3)
+    return [nn.Parameter(torch.randn(shape)) for shape in [(5, 4), (4,), (3, 2, 2, 2)]]
+
+
+def groups(parameters, decay=0.01):
+    return [
+        {"params": parameters[:2], "weight_decay": decay},
+        {"params": parameters[2:], "weight_decay": 0.0},
+    ]
+
+
+def steps(optimiser, parameters, count, *, seed=0):
+    """Take some steps by gradients that the seed says."""
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(count):
+        for each in parameters:
+            each.grad = torch.randn(each.shape, generator=generator)
+        optimiser.step()
+
+
+def assert_same(first, second):
+    for one, other in zip(first, second, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("fused", [True, False])
+def test_it_steps_as_torch_does(momentum, fused):
+    ours, theirs = weights(), weights()
+    own = Momentum(groups(ours), lr=0.1, momentum=momentum)
+    steps(own, ours, 4)
+    peer = torch.optim.SGD(groups(theirs), lr=0.1, momentum=momentum, fused=fused)
+    steps(peer, theirs, 4)
+    assert_same(ours, theirs)
+
+
+def test_by_hand():
+    """w = 1, gradient 1, decay ½, μ = ½, rate 1: m = 1.5, w = −.5; m = .75 + .75, w = −2."""
+    weight = nn.Parameter(torch.ones(1))
+    own = Momentum([{"params": [weight], "weight_decay": 0.5}], lr=1.0, momentum=0.5)
+    reached = []
+    for _ in range(2):
+        weight.grad = torch.ones(1)
+        own.step()
+        reached.append(weight.item())
+    assert reached == [-0.5, -2.0]
+
+
+def test_a_parameter_without_a_gradient_stays():
+    parameters = weights()
+    before = parameters[1].detach().clone()
+    own = Momentum(groups(parameters), lr=0.1, momentum=0.9)
+    parameters[0].grad = torch.ones(5, 4)
+    own.step()
+    assert torch.equal(parameters[1].detach(), before)
+
+
+def test_it_goes_on_from_its_state_to_the_same_bits():
+    whole, broken = weights(), weights()
+    steps(Momentum(groups(whole), lr=0.1, momentum=0.9), whole, 2)
+    first = Momentum(groups(broken), lr=0.1, momentum=0.9)
+    steps(first, broken, 2)
+    state = copy.deepcopy(first.state_dict())
+    second = Momentum(groups(broken, decay=0.7), lr=5.0, momentum=0.1)
+    second.load_state_dict(state)
+    steps(second, broken, 3, seed=1)
+    again = weights()
+    unbroken = Momentum(groups(again), lr=0.1, momentum=0.9)
+    steps(unbroken, again, 2)
+    steps(unbroken, again, 3, seed=1)
+    for one, other in zip(broken, again, strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("taken", [0, 2])
+def test_it_takes_over_from_torch(taken):
+    """A run that was stopped under an earlier version goes on."""
+    ours, theirs = weights(), weights()
+    peer = torch.optim.SGD(groups(theirs), lr=0.1, momentum=0.9, fused=True)
+    steps(peer, theirs, taken)
+    steps(Momentum(groups(ours), lr=0.1, momentum=0.9), ours, taken)
+    own = Momentum(groups(ours), lr=3.0, momentum=0.0)
+    own.load_state_dict(copy.deepcopy(peer.state_dict()))
+    steps(own, ours, 3, seed=1)
+    steps(peer, theirs, 3, seed=1)
+    assert_same(ours, theirs)
+
+
+def test_a_state_of_other_weights_is_refused():
+    own = Momentum(groups(weights()), lr=0.1, momentum=0.9)
+    state = copy.deepcopy(own.state_dict())
+    state["state"][0]["momentum_buffer"] = torch.zeros(1)
+    with pytest.raises(RuntimeError):
+        own.load_state_dict(state)
