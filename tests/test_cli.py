@@ -77,6 +77,17 @@ def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
     assert "labels" in rows[1]["summary"]
 
 
+def test_on_one_core_the_comparison_is_trained_one_after_the_other(ulc, toy, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    monkeypatch.setattr("ulc.experiments.side_by_side.run_side_by_side", None)
+    code, printed = ulc(
+        "train", toy, "--noise", "symmetric:0.3", "--epochs", 2, "--out", tmp_path / "runs",
+        "--compare", "--json", *SHORT,
+    )  # fmt: skip
+    assert code == 0
+    assert all(row["done"] for row in json.loads(printed.out))
+
+
 def test_quiet_prints_nothing(ulc, toy, tmp_path):
     code, printed = ulc(
         "train", toy, "-a", "ce", "--epochs", 1, "--out", tmp_path / "runs", "--quiet"

@@ -53,5 +53,10 @@ class Momentum:
         for group, saved in zip(self.param_groups, state["param_groups"], strict=True):
             group.update({name: saved[name] for name in group if name != "params"})
         for number, kept in enumerate(self.momenta.values()):
-            saved = state["state"].get(number, {}).get("momentum_buffer")
-            kept.zero_() if saved is None else kept.copy_(saved.reshape(kept.shape))
+            momentum = state["state"].get(number, {}).get("momentum_buffer")
+            if momentum is None:  # torch has none before the first step
+                kept.zero_()
+            elif momentum.shape == kept.shape:
+                kept.copy_(momentum)
+            else:
+                raise ValueError(f"momentum of shape {tuple(momentum.shape)}")

@@ -189,7 +189,7 @@ def printing_watcher() -> "AuditWatcher":
     from rich.console import Console
 
     from ulc.auditing import AuditWatcher, Choice
-    from ulc.cli.progress import CountBar, ProgressBar
+    from ulc.cli.progress import CountBar, ProgressBar, bars
     from ulc.training.trainer import Watcher
 
     console = Console(stderr=True)
@@ -211,7 +211,7 @@ def printing_watcher() -> "AuditWatcher":
 
         @contextmanager
         def training(self, title: str, epochs: int) -> Iterator[Watcher]:
-            with ProgressBar(console, title, epochs) as bar:
-                yield bar
+            with bars(console) as progress:
+                yield ProgressBar(progress, title, epochs)
 
     return Printing()

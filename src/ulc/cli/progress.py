@@ -1,10 +1,12 @@
 """Live bars: epoch, losses, trusted share, time left; or images done."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from ulc.blocks.averages import Averages
 from ulc.training.trainer import Watcher
@@ -13,55 +15,62 @@ REFRESH = 0.5  # seconds between looks at the running means: reading them makes 
 SHOWN = {"loss": "loss", "trusted_loss": "loss", "doubtful_loss": "+", "trusted": "trusted"}
 
 
+@contextmanager
+def bars(console: Console) -> Iterator[Progress]:
+    """Where the bars of trainings go; nothing is shown before the first one moves."""
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=10),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[values]}", style="cyan"),
+        TimeRemainingColumn(compact=True),
+        console=console,
+    )
+    try:
+        yield progress
+    finally:
+        if progress.live.is_started:
+            progress.stop()
+
+
 class ProgressBar(Watcher):
     """One bar for one training."""
 
-    def __init__(self, console: Console, title: str, epochs: int) -> None:
-        self.progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=10),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-            TextColumn("{task.fields[values]}", style="cyan"),
-            TimeRemainingColumn(compact=True),
-            console=console,
-        )
-        self.task = self.progress.add_task(title, total=epochs, values="")
+    def __init__(self, progress: Progress, title: str, epochs: int) -> None:
+        self.progress = progress
+        self.title = title
+        self.epochs = epochs
+        self.task: TaskID | None = None
+        self.reading: TaskID | None = None
         self.looked = 0.0
-        self.reading: CountBar | None = None
-
-    def __enter__(self) -> "ProgressBar":
-        return self  # the bar starts with the first image or step
 
     def on_read(self, done: int, total: int) -> None:
         """Show how many images are read; the epochs' bar follows."""
         if self.reading is None:
-            self.reading = CountBar(self.progress.console, "reading images")
-        self.reading(done, total)
-        if done >= total:
-            self.reading.__exit__()
-            self.reading = None
+            self.reading = self.progress.add_task("reading images", total=total, values="")
+        self.progress.start()
+        self.progress.update(self.reading, completed=done)
 
-    def __exit__(self, *_: object) -> None:
-        if self.reading is not None:
-            self.reading.__exit__()
-        if self.progress.live.is_started:
-            self.progress.stop()
+    def move(self, completed: int, values: str) -> None:
+        """Show how far the training is."""
+        if self.task is None:
+            self.task = self.progress.add_task(self.title, total=self.epochs, values="")
+        self.progress.start()
+        self.progress.update(self.task, completed=completed, values=values)
 
     def on_step(self, epoch: int, seen: Averages) -> None:
         """Show the running means now and then."""
         now = time.monotonic()
         if now - self.looked >= REFRESH:
             self.looked = now
-            self.progress.start()
-            self.progress.update(self.task, completed=epoch, values=shown(seen.record()))
+            self.move(epoch, shown(seen.record()))
 
     def on_epoch(self, record: dict[str, Any]) -> None:
         """Move on."""
-        self.progress.start()
         values = shown(record["train"])
         if "test" in record:
             values += f" test {100 * record['test']['training']['accuracy']:.1f} %"
-        self.progress.update(self.task, completed=record["epoch"] + 1, values=values)
+        self.move(record["epoch"] + 1, values)
 
 
 class CountBar:

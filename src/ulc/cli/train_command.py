@@ -1,6 +1,9 @@
 """`ulc train`: one training, or the demonstration."""
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,6 +32,7 @@ from ulc.cli.options import (
 if TYPE_CHECKING:
     from ulc.config import RunSpec
     from ulc.run_folder import RunFolder
+    from ulc.training.trainer import Watcher
 
 
 def train(
@@ -105,10 +109,14 @@ def train(
             options=parse.settings(setting or []),
         )
     trainings = [(algorithm_title(wanted), wanted)]
-    if compare or (compare is None and data is None and spec is None):
+    compares = compare or (compare is None and data is None and spec is None)
+    if compares:
         trainings = with_comparison(wanted)
+    if fresh:
+        remove_earlier([each for _, each in trainings], out)
+    beside = train_beside(trainings, out, device, show=not quiet) if compares else {}
     done = [
-        (title, train_one(title, each, out, device, show=not quiet, fresh=fresh))
+        (title, beside.get(title) or train_one(title, each, out, device, show=not quiet))
         for title, each in trainings
     ]
     print_results(done, as_json=as_json, quiet=quiet)
@@ -134,22 +142,56 @@ def with_comparison(spec: "RunSpec") -> list[tuple[str, "RunSpec"]]:
     ]
 
 
-def train_one(
-    title: str, spec: "RunSpec", out: Path, device: str, *, show: bool, fresh: bool = False
-) -> "RunFolder":
-    """Train one spec behind a progress bar."""
-    from ulc.training.run import run, start_fresh
+def remove_earlier(specs: "list[RunSpec]", out: Path) -> None:
+    """Forget what was trained before."""
+    from ulc.training.run import start_fresh
 
-    if fresh:
-        start_fresh(spec, out)
+    for each in specs:
+        start_fresh(each, out)
+
+
+def train_beside(
+    trainings: list[tuple[str, "RunSpec"]], out: Path, device: str, *, show: bool
+) -> "dict[str, RunFolder]":
+    """The two plain trainings of a comparison at once, where there is a core for each.
+
+    In small batches a second core would not make either faster.
+    """
+    from ulc.training.run import chosen_device
+
+    if (os.cpu_count() or 1) < 2 or chosen_device(device).type != "cpu":
+        return {}
+    from ulc.experiments.side_by_side import run_side_by_side
+
+    plain = [trainings[0], trainings[-1]]
+    specs = [each for _, each in plain]
+    with watching(plain, show=show) as watchers:
+        folders = run_side_by_side(specs, out, watchers, device=device)
+    return {title: folder for (title, _), folder in zip(plain, folders, strict=True)}
+
+
+def train_one(title: str, spec: "RunSpec", out: Path, device: str, *, show: bool) -> "RunFolder":
+    """Train one spec behind a progress bar."""
+    from ulc.training.run import run
+
+    with watching([(title, spec)], show=show) as (watcher,):
+        return run(spec, out, device=device, watcher=watcher)
+
+
+@contextmanager
+def watching(trainings: list[tuple[str, "RunSpec"]], *, show: bool) -> "Iterator[list[Watcher]]":
+    """A progress bar for each training, or nobody who looks."""
+    from ulc.training.trainer import Watcher
+
     if not show:
-        return run(spec, out, device=device)
+        yield [Watcher() for _ in trainings]
+        return
     from rich.console import Console
 
-    from ulc.cli.progress import ProgressBar
+    from ulc.cli.progress import ProgressBar, bars
 
-    with ProgressBar(Console(stderr=True), title, spec.epochs) as bar:
-        return run(spec, out, device=device, watcher=bar)
+    with bars(Console(stderr=True)) as progress:
+        yield [ProgressBar(progress, title, spec.epochs) for title, spec in trainings]
 
 
 def print_results(done: list[tuple[str, "RunFolder"]], *, as_json: bool, quiet: bool) -> None:

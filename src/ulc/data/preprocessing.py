@@ -1,5 +1,6 @@
 """From stored inputs to what a network takes; the same in training and prediction."""
 
+from functools import cache
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -59,14 +60,17 @@ class Preprocessing(Spec):
             return stored
         # Row by row: torch is many times faster along a row than along the few channels.
         _, channels, _, width = stored.shape
-        mean, std = (
-            (torch.tensor(each, device=stored.device) * 255).repeat(width)
-            for each in (self.mean, self.std)
-        )
+        mean, std = (row(each, width, stored.device) for each in (self.mean, self.std))
         rows = (
             stored.permute(0, 2, 3, 1).flatten(2).to(torch.float32, copy=True).sub_(mean).div_(std)
         )
         return rows.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
+
+
+@cache
+def row(values: tuple[float, ...], width: int, device: torch.device) -> Tensor:
+    """What each channel is shifted or scaled by, in bytes, for a row of pixels."""
+    return (torch.tensor(values, device=device) * 255).repeat(width)
 
 
 def parts(inputs: NDArray[Any], rows: int = 10_000) -> list[slice]:

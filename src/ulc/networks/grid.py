@@ -9,7 +9,7 @@ from torch import Tensor, nn
 class ByPlace(nn.Module):
     """(B, C, H, W) to (B, H·W·C): as images lie in memory with their channels last, uncopied.
 
-    To flatten them the usual way copies them, and makes the gradients of all layers below slow.
+    To flatten them the usual way copies them, and their gradients become slow.
     """
 
     def forward(self, grid: Tensor) -> Tensor:
@@ -22,17 +22,21 @@ class GridLinear(nn.Module):
 
     def __init__(self, channels: int, size: int, features: int) -> None:
         super().__init__()
-        self.shape = (channels, size, size)
+        self.channels = channels
         start = nn.Linear(channels * size * size, features, bias=False).weight.detach()
-        self.weight = nn.Parameter(start.unflatten(1, self.shape))
+        self.weight = nn.Parameter(self.by_place(start))  # (features, H·W, C)
 
     def forward(self, values: Tensor) -> Tensor:
-        """Multiply; where the weights have their channels last too, nothing is copied."""
-        return F.linear(values, self.weight.permute(0, 2, 3, 1).flatten(1))
+        """Multiply."""
+        return F.linear(values, self.weight.flatten(1))
+
+    def by_place(self, flat: Tensor) -> Tensor:
+        """(features, C·H·W) weights of flattened channels as this layer holds them."""
+        return flat.unflatten(1, (self.channels, -1)).transpose(1, 2).contiguous()
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Models kept by version 0.1 hold the weights flat, channel by channel."""
+        """A model that was kept when the layer was `nn.Linear` has flat weights."""
         name = f"{prefix}weight"
         if name in state and state[name].ndim == 2:
-            state[name] = state[name].unflatten(1, self.shape)
+            state[name] = self.by_place(state[name])
         super()._load_from_state_dict(state, prefix, *rest)

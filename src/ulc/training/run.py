@@ -1,8 +1,11 @@
 """From a spec to a finished run folder."""
 
+import os
 import platform
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,16 +46,16 @@ def run(  # noqa: PLR0913 (a spec and how to go about it)
     source: what `spec.data` names, if it is read already
     """
     spec = resolved(spec)
-    path = out / spec.folder_name
-    if (path / "done").is_file():
-        return RunFolder.open(path)
+    finished = finished_run(spec, out)
+    if finished is not None:
+        return finished
     # All that can be wrong with the input is found before anything is written.
     on = chosen_device(device)
     watcher = watcher or Watcher()
     prepared = prepare(spec, on, watcher.on_read, source)
     algorithm = build(spec, prepared, on)
-    folder = RunFolder.create(path, spec)
-    with folder.locked():
+    folder = RunFolder.create(out / spec.folder_name, spec)
+    with folder.locked(), threads(as_before(folder)):
         folder.write_json("environment.json", environment(on))
         write_data(folder, prepared)
         training = Training(
@@ -83,6 +86,32 @@ def run(  # noqa: PLR0913 (a spec and how to go about it)
         folder.write_json("summary.json", summary)
         folder.finish()
     return folder
+
+
+def finished_run(spec: RunSpec, out: Path) -> RunFolder | None:
+    """The folder of a run that has ended."""
+    path = out / resolved(spec).folder_name
+    return RunFolder.open(path) if (path / "done").is_file() else None
+
+
+def as_before(folder: RunFolder) -> int:
+    """How many threads a run that goes on had; sums in another order have other last bits."""
+    now = torch.get_num_threads()
+    if not folder.has("environment.json"):
+        return now
+    before = folder.read_json("environment.json").get("threads", now)
+    return min(before, max(now, os.cpu_count() or 1))
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads inside."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def watch_of(spec: RunSpec, prepared: Prepared) -> Watch | None:
