@@ -1,6 +1,7 @@
 """A small convolutional network for small images on a CPU."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ulc.networks.grid import ByPlace, GridLinear
@@ -15,7 +16,7 @@ class SmallCNN(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], width: int = 16) -> None:
         super().__init__()
-        self.early_stages = nn.Sequential(
+        self.early_stages = Convolutions(
             nn.Conv2d(shape[0], width, 5, 2, 2, bias=False),
             nn.BatchNorm2d(width),
             nn.ReLU(inplace=True),
@@ -36,3 +37,31 @@ class SmallCNN(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Images to features."""
         return self.last_stage(self.early_stages(images))
+
+
+class Convolutions(nn.Sequential):
+    """Layers in order, each convolution followed by its batch norm."""
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Where a batch norm is frozen, it is a part of the convolution before it."""
+        before: nn.Conv2d | None = None
+        for layer in self:
+            if isinstance(layer, nn.Conv2d):
+                before = layer
+            elif before is not None and isinstance(layer, nn.BatchNorm2d):
+                values = normed(before, layer, values)
+                before = None
+            else:
+                values = layer(values)
+        return values
+
+
+def normed(convolution: nn.Conv2d, norm: nn.BatchNorm2d, values: Tensor) -> Tensor:
+    """Batch norm of a convolution, by scaled weights if its statistics do not move."""
+    mean, variance = norm.running_mean, norm.running_var
+    if norm.training or mean is None or variance is None:
+        return norm(convolution(values))
+    scale = norm.weight * (variance + norm.eps).rsqrt()
+    weight = convolution.weight * scale[:, None, None, None]
+    bias = norm.bias - mean * scale
+    return F.conv2d(values, weight, bias, convolution.stride, convolution.padding)

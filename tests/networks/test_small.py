@@ -1,5 +1,8 @@
-"""A dense layer on a grid of channels."""
+"""The small convolutional network: its dense layer on a grid, its frozen batch norms."""
 
+import copy
+
+import pytest
 import torch
 from torch import nn
 
@@ -37,3 +40,33 @@ def test_flat_weights_of_an_earlier_version_are_understood():
     other.load_state_dict(earlier)
     images = torch.randn(3, 1, 28, 28)
     torch.testing.assert_close(other(images), network(images))
+
+
+def layer_by_layer(network, images):
+    values = images
+    for layer in network.early_stages:
+        values = layer(values)
+    return network.last_stage(values)
+
+
+@pytest.mark.parametrize("frozen", [(), (1,), (1, 4)])
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 12, 10)])
+def test_a_frozen_batch_norm_is_a_part_of_its_convolution(shape, frozen):
+    """The same values and running statistics as layer by layer, whichever norms are frozen."""
+    torch.manual_seed(0)
+    network = SmallCNN(shape, width=2)
+    with torch.no_grad():
+        for place in (1, 4):  # as after some training
+            norm = network.early_stages[place]
+            norm.weight.uniform_(0.5, 2)
+            norm.bias.normal_()
+            norm.running_mean.normal_()
+            norm.running_var.uniform_(0.1, 3)
+    other = copy.deepcopy(network)
+    for each in (network, other):
+        for place in frozen:
+            each.early_stages[place].eval()
+    images = torch.randn(5, *shape)
+    torch.testing.assert_close(network(images), layer_by_layer(other, images))
+    for one, same in zip(network.buffers(), other.buffers(), strict=True):
+        torch.testing.assert_close(one, same)
