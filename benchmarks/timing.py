@@ -30,12 +30,14 @@ class Timing:
         return {"ratio": median(ratios), "low": min(ratios), "high": max(ratios)}
 
 
-def interleaved(pieces: dict[str, Callable[[], object]], repeats: int) -> dict[str, Timing]:
+def interleaved(
+    pieces: dict[str, Callable[[], object]], repeats: int, *, warm_up: bool = True
+) -> dict[str, Timing]:
     """Time each piece in turn, again and again: what slows the machine slows them all.
 
-    Each runs once before, untimed.
+    Each runs once before, untimed, unless there is nothing to warm up.
     """
-    for piece in pieces.values():
+    for piece in pieces.values() if warm_up else ():
         piece()
     seconds: dict[str, list[float]] = {name: [] for name in pieces}
     for _ in range(repeats):
