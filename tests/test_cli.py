@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ulc.data.label_files import read_labels
+from ulc.training.run import threads
 
 
 @pytest.fixture
@@ -65,10 +66,11 @@ def test_train_shows_a_table_and_where_everything_is(ulc, toy, tmp_path):
 
 
 def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
-    code, printed = ulc(
-        "train", toy, "--noise", "symmetric:0.3", "--epochs", 4, "--out", tmp_path / "runs",
-        "--compare", "--json", *SHORT,
-    )  # fmt: skip
+    with threads(2):
+        code, printed = ulc(
+            "train", toy, "--noise", "symmetric:0.3", "--epochs", 4, "--out", tmp_path / "runs",
+            "--compare", "--json", *SHORT,
+        )  # fmt: skip
     assert code == 0
     rows = json.loads(printed.out)
     assert [row["title"] for row in rows] == ["cross entropy", "ULC", "ceiling"]
@@ -78,7 +80,6 @@ def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
 
 
 def test_on_one_core_the_comparison_is_trained_one_after_the_other(ulc, toy, tmp_path, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
     monkeypatch.setattr("ulc.experiments.side_by_side.run_side_by_side", None)
     code, printed = ulc(
         "train", toy, "--noise", "symmetric:0.3", "--epochs", 2, "--out", tmp_path / "runs",
@@ -86,6 +87,16 @@ def test_on_one_core_the_comparison_is_trained_one_after_the_other(ulc, toy, tmp
     )  # fmt: skip
     assert code == 0
     assert all(row["done"] for row in json.loads(printed.out))
+
+
+def test_without_noise_the_ceiling_is_cross_entropy(ulc, toy, tmp_path):
+    with threads(2):
+        code, printed = ulc(
+            "train", toy, "--epochs", 2, "--out", tmp_path / "runs", "--compare", "--json", *SHORT
+        )
+    assert code == 0
+    first, _, ceiling = json.loads(printed.out)
+    assert first["summary"] == ceiling["summary"]
 
 
 def test_quiet_prints_nothing(ulc, toy, tmp_path):

@@ -526,7 +526,7 @@ def test_a_mask_that_does_not_fit_is_refused(verified):
         (300, (4,), 30, 60),  # 10 steps
         (3_000, (4,), 128, 25),  # 24 steps
         (50_000, (4,), 128, 24),  # no fewer than the preset's
-        (50_000, (3, 32, 32), 64, 40),
+        (50_000, (3, 32, 32), 64, 36),
     ],
 )
 def test_epochs_and_batches_are_sized_to_the_data(count, shape, batch, epochs):

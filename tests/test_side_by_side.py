@@ -1,6 +1,5 @@
 """Trainings at once in processes of their own."""
 
-import json
 import os
 import signal
 import subprocess
@@ -14,7 +13,8 @@ import torch
 from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.errors import InputError
 from ulc.experiments.side_by_side import run_side_by_side
-from ulc.training.run import run, threads
+from ulc.run_folder import RunFolder
+from ulc.training.run import run, threads, usable_cores
 from ulc.training.trainer import Watcher
 
 
@@ -49,7 +49,7 @@ def test_they_end_as_if_each_had_been_trained_alone(data, tmp_path):
     """To the bit, given as many threads; and each watcher hears of its own training."""
     watchers = [Listening(), Listening()]
     found = run_side_by_side(specs(data), tmp_path / "both", watchers, device="cpu")
-    cores = max(1, (os.cpu_count() or 1) // 2)
+    cores = max(1, torch.get_num_threads() // 2)
     with threads(cores):
         alone = [run(spec, tmp_path / "alone", device="cpu") for spec in specs(data)]
     for one, other in zip(found, alone, strict=True):
@@ -77,48 +77,82 @@ def test_a_mistake_of_the_user_is_told_in_one_sentence(data, tmp_path):
         run_side_by_side(wrong, tmp_path, [Watcher(), Watcher()], device="cpu")
 
 
+def kill_oneself(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stumble(*_):
+    raise RuntimeError("a network of one's own")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
 def test_a_training_that_is_killed_is_named(data, tmp_path, monkeypatch):
-    monkeypatch.setattr("ulc.experiments.side_by_side.train", os.abort)
-    with pytest.raises(InputError, match="was killed"):
+    monkeypatch.setattr("ulc.experiments.side_by_side.train", kill_oneself)
+    with pytest.raises(InputError, match=r"ce-s0-.* was killed"):
         run_side_by_side(specs(data), tmp_path, [Watcher(), Watcher()], device="cpu")
 
 
+def test_a_training_that_fails_says_why_itself(data, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("ulc.experiments.side_by_side.train", stumble)
+    with pytest.raises(RuntimeError, match="failed; see above"):
+        run_side_by_side(specs(data), tmp_path, [Watcher(), Watcher()], device="cpu")
+    assert "a network of one's own" in capfd.readouterr().err
+
+
+def test_what_is_the_same_is_trained_once(data, tmp_path):
+    """Without noise, the ceiling is cross entropy."""
+    plain, _ = specs(data)
+    watchers = [Listening(), Listening()]
+    first, second = run_side_by_side([plain, plain], tmp_path, watchers, device="cpu")
+    assert first.path == second.path
+    assert [watcher.epochs for watcher in watchers] == [[0, 1, 2], []]
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="one core")
 def test_a_run_goes_on_with_the_threads_it_began_with(data, tmp_path):
-    (tmp_path / "r").mkdir()
     spec, _ = specs(data)
-    with threads(1):
-        folder = run(spec, tmp_path / "r", device="cpu")
+    with threads(2):
+        folder = run(spec, tmp_path, device="cpu")
     (folder.path / "done").unlink()
-    before = torch.get_num_threads()
-    again = run(spec, tmp_path / "r", device="cpu")
-    assert again.read_json("environment.json")["threads"] == 1
-    assert torch.get_num_threads() == before
+    with threads(1):
+        again = run(spec, tmp_path, device="cpu")
+        assert torch.get_num_threads() == 1
+    assert again.read_json("environment.json")["threads"] == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
-def test_at_ctrl_c_all_stop_and_the_same_command_goes_on(data, tmp_path):
-    """Nothing but one sentence is said, no process stays behind, and no lock."""
-    arguments = [
-        "train", data.path, "--noise", "symmetric:0.5", "--compare", "--epochs", "3000",
-        "--out", str(tmp_path / "runs"), "--device", "cpu",
-        "--set", "batch_size=16", "--set", "warmup_batch_size=16",
-    ]  # fmt: skip
-    command = [sys.executable, "-m", "ulc", *arguments]
+def test_at_ctrl_c_all_stop_and_go_on_another_time(data, tmp_path):
+    """Nothing but one sentence is said; no process stays behind, no lock, no half-written file."""
+    endless = specs(data, epochs=100_000)
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from ulc.config import RunSpec\n"
+        "from ulc.experiments.side_by_side import run_side_by_side\n"
+        "from ulc.training.trainer import Watcher\n"
+        "specs = [RunSpec.model_validate_json(each) for each in sys.argv[2:]]\n"
+        "if __name__ == '__main__':\n"
+        "    try: run_side_by_side(specs, Path(sys.argv[1]), [Watcher(), Watcher()])\n"
+        "    except KeyboardInterrupt: print('stopped')\n"
+    )
+    (tmp_path / "script.py").write_text(script)
     running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, tmp_path / "script.py", tmp_path / "runs"]
+        + [spec.model_dump_json() for spec in endless],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     until(lambda: len(list(tmp_path.glob("runs/*/environment.json"))) == 2)
     os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=60)
-    assert "ulc: stopped; the same command" in said
-    assert "Traceback" not in said
-    until(lambda: not members(running.pid))
-    shorter = [*arguments, "--epochs", "2", "--quiet", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "ulc", *shorter], capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    assert all(row["done"] for row in json.loads(done.stdout))
+    printed, said = running.communicate(timeout=60)
+    assert (printed, said) == ("stopped\n", "")
+    until(lambda: gone(running.pid))
+    for path in (tmp_path / "runs").iterdir():
+        assert not list(path.glob(".*"))
+        with RunFolder.open(path).locked():
+            pass
 
 
 def until(holds, seconds=60):
@@ -128,10 +162,10 @@ def until(holds, seconds=60):
         time.sleep(0.1)
 
 
-def members(group):
-    """Processes of a process group that are still there."""
+def gone(group):
+    """Whether no process of a process group is left."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
-        return False
-    return True
+        return True
+    return False

@@ -98,7 +98,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     network: auto (an MLP for vectors, a small CNN for images), a name of ours, your own
         module:Class, or a class or function that makes a Module from batch to features (B, D)
     width: of the first layer; None: the network's default
-    epochs: None: as many as give 600 steps, but no fewer than the preset's (24 for vectors, 40 for
+    epochs: None: as many as give 600 steps, but no fewer than the preset's (24 for vectors, 36 for
         images) and no more than 100. Batches, where `options` does not name their size, hold a
         tenth of a small set, at least 16 rows and at most what the algorithm's preset says; below
         5,000 vectors `doubtful_weight` is 1 where `options` does not name it.

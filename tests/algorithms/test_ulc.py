@@ -296,7 +296,7 @@ class TestLearning:
             index=torch.tensor([5, 9]), given=algorithm.data.given[[5, 9]], views=views
         )
         unknown = SimpleNamespace(views=(torch.ones(3, 6),) * 2)
-        corrected = algorithm.sharpened(algorithm.new_labels(0))
+        corrected = algorithm.corrected_labels(0)
         algorithm.learn(0, known, unknown, corrected)
 
         ((taught, with_labels, without),) = mixed
@@ -338,7 +338,7 @@ class TestLearning:
             views=(torch.zeros(2, 6),),
         )
         unknown = SimpleNamespace(views=(torch.ones(3, 6),), strong=(torch.ones(3, 6),))
-        corrected = algorithm.sharpened(algorithm.new_labels(0))
+        corrected = algorithm.corrected_labels(0)
         algorithm.learn(0, known, unknown, corrected)
         (((taught, with_labels, without), rest),) = learned
         assert taught is learner

@@ -105,6 +105,18 @@ every_descent = pytest.mark.parametrize("descent", [SGD(lr=0.1), Adam()], ids=["
 
 
 @every_descent
+def test_a_state_of_other_weights_is_refused(descent):
+    """Also where they have as many values: those would be taken in the wrong order."""
+    learner = new_learner(descent)
+    learner.descend(learner(torch.randn(4, 6)).logits.sum())
+    state = copy.deepcopy(learner.get_extra_state())
+    name = {"Momentum": "momentum_buffer", "Adam": "exp_avg"}[type(learner.optimiser).__name__]
+    state["state"][0][name] = state["state"][0][name].flatten()
+    with pytest.raises(ValueError, match="has the shape"):
+        learner.set_extra_state(state)
+
+
+@every_descent
 def test_two_backward_passes_in_one_step_are_one_on_the_sum(descent):
     first, second = twins(descent)
     batches = torch.randn(2, 5, 6)

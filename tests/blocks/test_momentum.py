@@ -96,11 +96,3 @@ def test_it_takes_over_from_torch(taken):
     steps(own, ours, 3, seed=1)
     steps(peer, theirs, 3, seed=1)
     assert_same(ours, theirs)
-
-
-def test_a_state_of_other_weights_is_refused():
-    own = Momentum(groups(weights()), lr=0.1, momentum=0.9)
-    state = copy.deepcopy(own.state_dict())
-    state["state"][0]["momentum_buffer"] = torch.zeros(1)
-    with pytest.raises(ValueError, match="momentum of shape"):
-        own.load_state_dict(state)

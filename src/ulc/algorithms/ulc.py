@@ -122,7 +122,7 @@ class ULC(Algorithm):
             )
             steps = int(trusted.sum()) // self.config.batch_size + 1
             pairs = paired_batches(self.data, trusted, self.config.batch_size, **self.views)
-            corrected = self.sharpened(self.new_labels(side))
+            corrected = self.corrected_labels(side)
             for step, (known, unknown) in enumerate(pairs):
                 mixed = self.learn(side, known, unknown, corrected)
                 since = epoch + step / steps - self.config.warmup_epochs
@@ -176,12 +176,12 @@ class ULC(Algorithm):
             "losses_not_finite": sum(each.not_finite for each in beliefs) / 2,
         }
 
-    def learn(self, side: int, known: Batch, unknown: Batch, corrected: Tensor) -> MixedLoss:
+    def learn(self, side: int, known: Batch, unknown: Batch, corrected: Tensor | None) -> MixedLoss:
         """Guess the doubtful labels, take the corrected ones; both through noisy logits."""
         learner, peer = both_ways(self.pair)[side]
         with evaluating(peer):
             guessed = guess([learner, peer], unknown.views)
-        if self.config.refinement == "epoch":
+        if corrected is not None:
             labels = rows_at(corrected, known.index)
         else:
             refined = guess([learner], known.views)
@@ -205,6 +205,10 @@ class ULC(Algorithm):
     def sharpened(self, labels: Tensor) -> Tensor:
         """As MixMatch learns them."""
         return labels if self.fixmatch else sharpen(labels, self.config.temperature)
+
+    def corrected_labels(self, side: int) -> Tensor | None:
+        """(N, K) as they are learned; None: batch by batch."""
+        return self.sharpened(self.new_labels(side)) if self.config.refinement == "epoch" else None
 
     def new_labels(self, side: int) -> Tensor:
         """(N, K) Y of Algorithm 1."""

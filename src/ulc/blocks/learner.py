@@ -61,7 +61,16 @@ class Learner(nn.Module):
         return self.optimiser.state_dict()
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Restore the optimiser."""
+        """Restore the optimiser, if what it keeps is of parameters like these."""
+        parameters = [each for group in self.optimiser.param_groups for each in group["params"]]
+        for number, kept in state["state"].items():
+            for name, value in kept.items():
+                if (
+                    isinstance(value, Tensor)
+                    and value.ndim
+                    and value.shape != parameters[number].shape
+                ):
+                    raise ValueError(f"{name} has the shape {tuple(value.shape)}")
         self.optimiser.load_state_dict(state)
 
 

@@ -54,9 +54,4 @@ class Momentum:
             group.update({name: saved[name] for name in group if name != "params"})
         for number, kept in enumerate(self.momenta.values()):
             momentum = state["state"].get(number, {}).get("momentum_buffer")
-            if momentum is None:  # torch has none before the first step
-                kept.zero_()
-            elif momentum.shape == kept.shape:
-                kept.copy_(momentum)
-            else:
-                raise ValueError(f"momentum of shape {tuple(momentum.shape)}")
+            kept.zero_() if momentum is None else kept.copy_(momentum)  # None before the first step

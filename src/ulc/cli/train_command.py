@@ -1,7 +1,6 @@
 """`ulc train`: one training, or the demonstration."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,9 +156,11 @@ def train_beside(
 
     In small batches a second core would not make either faster.
     """
+    import torch
+
     from ulc.training.run import chosen_device
 
-    if (os.cpu_count() or 1) < 2 or chosen_device(device).type != "cpu":
+    if torch.get_num_threads() < 2 or chosen_device(device).type != "cpu":
         return {}
     from ulc.experiments.side_by_side import run_side_by_side
 

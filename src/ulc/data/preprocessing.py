@@ -60,17 +60,19 @@ class Preprocessing(Spec):
             return stored
         # Row by row: torch is many times faster along a row than along the few channels.
         _, channels, _, width = stored.shape
-        mean, std = (row(each, width, stored.device) for each in (self.mean, self.std))
+        mean, std = (
+            torch.from_numpy(row(each, width)).to(stored.device) for each in (self.mean, self.std)
+        )
         rows = (
             stored.permute(0, 2, 3, 1).flatten(2).to(torch.float32, copy=True).sub_(mean).div_(std)
         )
         return rows.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
 
 
-@cache
-def row(values: tuple[float, ...], width: int, device: torch.device) -> Tensor:
+@cache  # an array, no tensor: those made while a model is exported hold no values
+def row(values: tuple[float, ...], width: int) -> NDArray[np.float32]:
     """What each channel is shifted or scaled by, in bytes, for a row of pixels."""
-    return (torch.tensor(values, device=device) * 255).repeat(width)
+    return np.tile(np.asarray(values, np.float32) * 255, width)
 
 
 def parts(inputs: NDArray[Any], rows: int = 10_000) -> list[slice]:

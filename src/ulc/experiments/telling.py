@@ -7,7 +7,7 @@ from typing import Any
 from ulc.blocks.averages import Averages
 from ulc.training.trainer import Watcher
 
-OFTEN = 0.5  # seconds between two looks at the running means
+OFTEN = 0.1  # seconds between two looks at the running means; who hears of it may look less often
 
 
 class Telling(Watcher):

@@ -1,5 +1,7 @@
 """A small convolutional network for small images on a CPU."""
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -40,27 +42,24 @@ class SmallCNN(nn.Module):
 
 
 class Convolutions(nn.Sequential):
-    """Layers in order, each convolution followed by its batch norm."""
+    """Layers in order; each convolution, which has no bias, is followed by its batch norm."""
 
     def forward(self, values: Tensor) -> Tensor:
         """Where a batch norm is frozen, it is a part of the convolution before it."""
-        before: nn.Conv2d | None = None
-        for layer in self:
+        layers = iter(self)
+        for layer in layers:
             if isinstance(layer, nn.Conv2d):
-                before = layer
-            elif before is not None and isinstance(layer, nn.BatchNorm2d):
-                values = normed(before, layer, values)
-                before = None
+                values = normed(layer, next(layers), values)
             else:
                 values = layer(values)
         return values
 
 
-def normed(convolution: nn.Conv2d, norm: nn.BatchNorm2d, values: Tensor) -> Tensor:
+def normed(convolution: nn.Conv2d, norm: nn.Module, values: Tensor) -> Tensor:
     """Batch norm of a convolution, by scaled weights if its statistics do not move."""
-    mean, variance = norm.running_mean, norm.running_var
-    if norm.training or mean is None or variance is None:
+    if norm.training or not isinstance(norm, nn.BatchNorm2d):
         return norm(convolution(values))
+    mean, variance = cast("Tensor", norm.running_mean), cast("Tensor", norm.running_var)
     scale = norm.weight * (variance + norm.eps).rsqrt()
     weight = convolution.weight * scale[:, None, None, None]
     bias = norm.bias - mean * scale

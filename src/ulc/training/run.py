@@ -96,11 +96,16 @@ def finished_run(spec: RunSpec, out: Path) -> RunFolder | None:
 
 def as_before(folder: RunFolder) -> int:
     """How many threads a run that goes on had; sums in another order have other last bits."""
-    now = torch.get_num_threads()
     if not folder.has("environment.json"):
-        return now
-    before = folder.read_json("environment.json").get("threads", now)
-    return min(before, max(now, os.cpu_count() or 1))
+        return torch.get_num_threads()
+    return min(int(folder.read_json("environment.json")["threads"]), usable_cores())
+
+
+def usable_cores() -> int:
+    """How many this process may use, where the system tells."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager
