@@ -89,6 +89,13 @@ def test_on_one_core_the_comparison_is_trained_one_after_the_other(ulc, toy, tmp
     assert all(row["done"] for row in json.loads(printed.out))
 
 
+def test_a_wrong_option_is_told_before_anything_is_trained(ulc, toy, tmp_path):
+    code, printed = ulc("train", toy, "--compare", "--set", "nonsense=3", "--out", tmp_path / "r")
+    assert code == 2
+    assert "unknown key 'nonsense'" in printed.err
+    assert not (tmp_path / "r").exists()
+
+
 def test_without_noise_the_ceiling_is_cross_entropy(ulc, toy, tmp_path):
     with threads(2):
         code, printed = ulc(

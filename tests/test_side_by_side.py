@@ -71,10 +71,11 @@ def test_what_is_done_is_not_repeated(data, tmp_path):
     assert all(folder.done for folder in folders)
 
 
-def test_a_mistake_of_the_user_is_told_in_one_sentence(data, tmp_path):
+def test_a_mistake_of_the_user_is_told_in_one_sentence(data, tmp_path, capfd):
     wrong = specs(data, options={"sgd": {"lr": 1e30}})
     with pytest.raises(InputError, match="lower the learning rate"):
         run_side_by_side(wrong, tmp_path, [Watcher(), Watcher()], device="cpu")
+    assert capfd.readouterr() == ("", "")
 
 
 def kill_oneself(*_):

@@ -77,6 +77,7 @@ def train(
     tenth and half of the labels wrong, beside cross entropy on the given labels and on the true
     ones. A run that was stopped goes on; a finished one is shown.
     """
+    from ulc.algorithms import configure
     from ulc.cli import parse
     from ulc.config import NetworkSpec, RunSpec
     from ulc.experiments.variants import variant
@@ -107,6 +108,7 @@ def train(
             epochs=epochs,
             options=parse.settings(setting or []),
         )
+    configure(wanted.algorithm, wanted.options)  # a mistake is told before anything is trained
     trainings = [(algorithm_title(wanted), wanted)]
     compares = compare or (compare is None and data is None and spec is None)
     if compares:

@@ -121,3 +121,5 @@ def train(spec: RunSpec, out: Path, device: str, cores: int, pipe: Connection) -
             pipe.send(error)
     except BrokenPipeError:
         return  # nobody is listening any more
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whoever is leaving already leaves quietly
