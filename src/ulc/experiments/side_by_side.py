@@ -1,7 +1,6 @@
 """Several trainings at once, each in a process of its own with its share of the cores."""
 
 import signal
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -107,7 +106,6 @@ def heard(pipe: Connection, process: SpawnProcess, name: str) -> Path | tuple[st
 def train(spec: RunSpec, out: Path, device: str, cores: int, pipe: Connection) -> None:
     """In the new process: train, and say so."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # leave no half-written file
     import torch
 
     from ulc.experiments.telling import Telling
@@ -121,5 +119,3 @@ def train(spec: RunSpec, out: Path, device: str, cores: int, pipe: Connection) -
             pipe.send(error)
     except BrokenPipeError:
         return  # nobody is listening any more
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whoever is leaving already leaves quietly
