@@ -133,7 +133,7 @@ def test_at_ctrl_c_all_stop_and_go_on_another_time(data, tmp_path):
         "from ulc.training.trainer import Watcher\n"
         "specs = [RunSpec.model_validate_json(each) for each in sys.argv[2:]]\n"
         "if __name__ == '__main__':\n"
-        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # else deaf\n"
         "    try: run_side_by_side(specs, Path(sys.argv[1]), [Watcher(), Watcher()])\n"
         "    except KeyboardInterrupt: print('stopped')\n"
     )
