@@ -24,7 +24,7 @@ from benchmarks.comparison.methods import METHODS, check_installed
 from benchmarks.comparison.settings import SETTINGS, Rows, cut
 from benchmarks.comparison.tables import Cell, all_tables
 from ulc.errors import InputError
-from ulc.files import write_whole
+from ulc.storage.files import write_whole
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 

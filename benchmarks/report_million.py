@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 from ulc.config import DataSpec, RunSpec
-from ulc.judgement import Judgement
-from ulc.run_folder import RunFolder
+from ulc.labels.judgement import Judgement
+from ulc.storage.run_folder import RunFolder
 
 
 def main() -> None:

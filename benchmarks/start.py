@@ -14,9 +14,9 @@ FIRST_STEP = """
 import tempfile
 from pathlib import Path
 from ulc.config import RunSpec
-from ulc.experiments.presets import with_preset
+from ulc.settings.presets import with_preset
 from ulc.training.run import run
-from ulc.training.trainer import Watcher
+from ulc.training.loop import Watcher
 
 class Stop(Watcher):
     def on_step(self, epoch, seen):

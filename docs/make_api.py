@@ -17,11 +17,11 @@ PAGE = Path(__file__).with_name("api.md")
 # What the public functions take and give back, beside what `ulc` itself names.
 HANDED_OVER = (
     "ulc.api.Run",
-    "ulc.run_folder.RunFolder",
+    "ulc.storage.run_folder.RunFolder",
     "ulc.training.model.Model",
     "ulc.training.model.Uncertainty",
     "ulc.applying.apply.Applied",
-    "ulc.training.trainer.Watcher",
+    "ulc.training.loop.Watcher",
     "ulc.auditing.AuditWatcher",
     "ulc.auditing.Choice",
     "ulc.testing.check_algorithm",

@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
 
 mpl.use("svg")
 mpl.rcParams.update(

@@ -6,9 +6,9 @@ import numpy as np
 
 from ulc.config import DataSpec, RunSpec
 from ulc.data.prepare import label
-from ulc.judged import Judged
-from ulc.judgement import Judgement
-from ulc.run_folder import RunFolder
+from ulc.labels.files import Judged
+from ulc.labels.judgement import Judgement
+from ulc.storage.run_folder import RunFolder
 
 
 def judged_run(data: DataSpec, suspicious: dict[int, str], name="run", **change) -> RunFolder:

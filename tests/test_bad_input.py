@@ -17,7 +17,7 @@ from ulc import load_run, train
 from ulc.cli import main
 from ulc.config import DataSpec, ImbalanceSpec, NetworkSpec, NoiseSpec, RunSpec
 from ulc.errors import InputError
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
 from ulc.training.run import run
 
 OPTIONS = {"batch_size": 8}

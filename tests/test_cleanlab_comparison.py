@@ -254,7 +254,7 @@ def test_a_table_of_other_rows_is_refused(run):
 
 @pytest.mark.slow
 def test_the_audit_on_clusters_and_plain_training_with_its_settings(rows, tmp_path):
-    from ulc.run_folder import RunFolder
+    from ulc.storage.run_folder import RunFolder
     from ulc.training.run import resolved
 
     measured = methods.audit(cut(rows, "balanced-symmetric20", 0), 0, tmp_path)

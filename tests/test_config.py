@@ -26,8 +26,8 @@ from ulc.config import (
     without_none,
 )
 from ulc.errors import InputError
-from ulc.files import write_whole
-from ulc.run_folder import RunFolder
+from ulc.storage.files import write_whole
+from ulc.storage.run_folder import RunFolder
 from ulc.training.run import resolved
 
 text = st.text(max_size=12)

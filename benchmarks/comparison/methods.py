@@ -13,8 +13,8 @@ from benchmarks.comparison.scoring import Flags, score_finding, score_model
 from benchmarks.comparison.settings import CLASSES, Cut
 from ulc.config import RunSpec
 from ulc.errors import InputError
-from ulc.judgement import Floats, Integers
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
+from ulc.typing import Floats, Integers
 
 Measured = dict[str, Any]
 # A scikit-learn classifier: it has no types.

@@ -8,8 +8,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.comparison.settings import Cut
 from ulc.evaluation.predicting import mean, score_predictions
-from ulc.judgement import Floats
-from ulc.prior import with_prior
+from ulc.labels.prior import with_prior
+from ulc.typing import Floats
 
 Flags = NDArray[np.bool_]
 

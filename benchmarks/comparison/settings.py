@@ -15,7 +15,7 @@ from ulc.data.sources.npz import load
 from ulc.data.sources.source import Source
 from ulc.data.truth import small_classes
 from ulc.errors import InputError
-from ulc.judgement import Floats, Integers
+from ulc.typing import Floats, Integers
 
 CLASSES = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",

@@ -13,16 +13,16 @@ _PLACES = {
     "ALGORITHMS": "ulc.algorithms",
     "Accepting": "ulc.applying.apply",
     "InputError": "ulc.errors",
-    "Judgement": "ulc.judgement",
-    "NoisyLabelClassifier": "ulc.estimator",
+    "Judgement": "ulc.labels.judgement",
+    "NoisyLabelClassifier": "ulc.estimators.classifier",
     "RunSpec": "ulc.config",
-    "ULCClassifier": "ulc.estimator",
+    "ULCClassifier": "ulc.estimators.classifier",
     "apply_decisions": "ulc.api",
     "audit": "ulc.api",
-    "find_label_issues": "ulc.label_issues",
+    "find_label_issues": "ulc.estimators.issues",
     "load_run": "ulc.api",
     "train": "ulc.api",
-    "with_preset": "ulc.experiments.presets",
+    "with_preset": "ulc.settings.presets",
 }
 __all__ = sorted(_PLACES)
 

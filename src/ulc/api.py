@@ -8,18 +8,18 @@ from ulc.applying.apply import Accepting, Applied, apply
 from ulc.auditing import AuditWatcher, audit_spec, run_audit
 from ulc.auditing.audit import start_fresh as start_fresh_audit
 from ulc.config import DataSpec, RunSpec, checked
-from ulc.data.new_rows import NewRows, NewTable, from_array, from_frame, load_new
 from ulc.data.sources.naming import data_spec
-from ulc.data.takes import Takes
 from ulc.errors import InputError
-from ulc.judgement import Judgement
+from ulc.labels.judgement import Judgement
+from ulc.labels.prior import Prior
+from ulc.prediction.input_spec import Takes
+from ulc.prediction.new_rows import NewRows, NewTable, from_array, from_frame, load_new
 from ulc.prediction.predictor import Predictor
 from ulc.prediction.table import prediction_frame
-from ulc.prior import Prior
-from ulc.run_folder import Records, RunFolder
+from ulc.storage.run_folder import Records, RunFolder
+from ulc.training.loop import Watcher
 from ulc.training.model import Model
 from ulc.training.run import chosen_device, run, start_fresh
-from ulc.training.trainer import Watcher
 
 if TYPE_CHECKING:
     from pandas import DataFrame

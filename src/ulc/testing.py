@@ -25,7 +25,7 @@ from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
 from ulc.data.training import Batch, TensorData, TrainingData
-from ulc.judgement import Judgement
+from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
 
 Kind = Literal["image", "vector"]

@@ -9,7 +9,7 @@ from ulc.algorithms import ALGORITHMS
 from ulc.algorithms.base import Algorithm
 from ulc.algorithms.cross_entropy import CrossEntropy
 from ulc.algorithms.ulc import ULC
-from ulc.judgement import Judgement
+from ulc.labels.judgement import Judgement
 from ulc.testing import KINDS, LAWS, Case, check_algorithm, toy_data
 
 UNUSUAL = {

@@ -11,8 +11,8 @@ from sklearn.metrics import roc_auc_score
 from ulc.algorithms import ALGORITHMS, configure
 from ulc.config import DataSpec, NetworkSpec, RunSpec
 from ulc.data.training import TensorData
-from ulc.experiments.variants import EVERY, variant
 from ulc.networks import network_maker
+from ulc.settings.variants import EVERY, variant
 from ulc.testing import SHAPES, toy_data
 
 SIZES = (400, 250, 150)

@@ -13,13 +13,13 @@ from ulc.auditing import AuditWatcher, audit_spec, choices
 from ulc.auditing.audit import Trained, is_better, learned_by_heart, mean_of, reason
 from ulc.auditing.cross_fit import folds_of, with_copies
 from ulc.config import RunSpec
-from ulc.duplicates import find_copies
 from ulc.errors import InputError
-from ulc.judgement import Judgement
-from ulc.run_folder import RunFolder
+from ulc.labels.duplicates import find_copies
+from ulc.labels.judgement import Judgement
+from ulc.storage.run_folder import RunFolder
+from ulc.training.loop import Watcher
 from ulc.training.model import Model
 from ulc.training.run import run
-from ulc.training.trainer import Watcher
 
 
 def audit(*arguments, **settings):

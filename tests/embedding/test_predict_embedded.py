@@ -12,7 +12,7 @@ from toy_backbones import Toy
 from ulc import load_run
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError
-from ulc.files import read_npz
+from ulc.storage.files import read_npz
 
 TOY = ("--backbone", "toy_backbones:Toy")
 NAMES = ("cat", "dog", "tea")

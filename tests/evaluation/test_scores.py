@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from ulc.evaluation.judging import by_group, detection, score_judgement
 from ulc.evaluation.predicting import calibration_error, score_predictions
 from ulc.evaluation.ranking import ranking
-from ulc.judgement import Judgement
+from ulc.labels.judgement import Judgement
 
 
 def test_accuracy_in_all_by_class_and_by_group():

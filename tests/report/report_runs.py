@@ -5,9 +5,9 @@ from importlib.metadata import version
 import numpy as np
 
 from ulc.config import DataSpec, RunSpec
-from ulc.judgement import Judgement
-from ulc.labels_table import as_csv, label_columns
-from ulc.run_folder import RunFolder
+from ulc.labels.judgement import Judgement
+from ulc.labels.table import as_csv, label_columns
+from ulc.storage.run_folder import RunFolder
 
 NASTY = "<script>alert(1)</script>"
 

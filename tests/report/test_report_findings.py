@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from report_runs import toy_judgement, toy_records, write_run
 
 from ulc.config import RunSpec
-from ulc.judgement import Judgement
+from ulc.labels.judgement import Judgement
 from ulc.report import findings as module
 from ulc.report.figures import loss_against_uncertainty, loss_histogram
 from ulc.report.findings import Findings

@@ -15,7 +15,7 @@ from ulc.config import DataSpec, ImbalanceSpec, RunSpec
 from ulc.data.prepare import label
 from ulc.data.sources import load_source
 from ulc.report.page import LARGEST, make_report
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
 
 VOID = {"meta", "input", "img", "br", "link", "hr"}
 

@@ -14,9 +14,10 @@ from ulc.blocks.averages import Averages, Record
 from ulc.blocks.learner import Learner, evaluating, mean_prediction
 from ulc.config import Spec
 from ulc.data.training import TrainingData
-from ulc.judgement import Floats, Judgement
+from ulc.labels.judgement import Judgement
 from ulc.networks import NewNetwork
 from ulc.networks.classifier import Classifier
+from ulc.typing import Floats
 
 INITIAL_WEIGHTS = 2**31  # no epoch has this number
 

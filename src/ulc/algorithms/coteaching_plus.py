@@ -16,9 +16,10 @@ from ulc.blocks.per_sample import example_losses
 from ulc.blocks.schedules import linear_rampup
 from ulc.config import Adam, Spec
 from ulc.data.training import TrainingData
-from ulc.judgement import Floats, Judgement
+from ulc.labels.judgement import Judgement
 from ulc.networks import NewNetwork
 from ulc.networks.classifier import HeadSpec
+from ulc.typing import Floats
 
 
 class Config(Spec):

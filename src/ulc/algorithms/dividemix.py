@@ -20,7 +20,7 @@ from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import plain_log_probability
 from ulc.config import SGD, Spec
 from ulc.data.training import Batch, TrainingData, paired_batches
-from ulc.judgement import Judgement
+from ulc.labels.judgement import Judgement
 from ulc.networks import NewNetwork
 from ulc.networks.classifier import HeadSpec
 

@@ -16,7 +16,7 @@ from ulc.blocks.schedules import sigmoid_rampup
 from ulc.blocks.teacher import Teacher
 from ulc.config import SGD, Spec
 from ulc.data.training import Batch, TrainingData
-from ulc.judgement import Judgement
+from ulc.labels.judgement import Judgement
 from ulc.networks import NewNetwork
 from ulc.networks.classifier import HeadSpec
 

@@ -18,7 +18,7 @@ from ulc.blocks.per_sample import example_losses
 from ulc.blocks.schedules import linear_rampup
 from ulc.config import SGD, Spec
 from ulc.data.training import Batch, TrainingData
-from ulc.judgement import Judgement
+from ulc.labels.judgement import Judgement
 from ulc.networks import NewNetwork
 from ulc.networks.classifier import HeadSpec
 

@@ -10,7 +10,7 @@ from ulc.blocks.learner import Learner
 from ulc.blocks.losses import kl_divergence, negative_entropy
 from ulc.config import SGD, Spec
 from ulc.data.training import Batch, TrainingData
-from ulc.judgement import Judgement
+from ulc.labels.judgement import Judgement
 from ulc.networks import NewNetwork
 from ulc.networks.classifier import HeadSpec
 

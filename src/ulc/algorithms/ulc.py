@@ -27,7 +27,7 @@ from ulc.blocks.uncertainty import (
 from ulc.config import SGD, Spec
 from ulc.data.rows import rows_at
 from ulc.data.training import Batch, TrainingData, paired_batches
-from ulc.judgement import Judgement
+from ulc.labels.judgement import Judgement
 from ulc.networks import NewNetwork
 from ulc.networks.classifier import HeadSpec
 

@@ -14,8 +14,8 @@ from ulc.applying.original import Listing, Original, Wanted, check_unchanged
 from ulc.applying.run_rows import RunRows
 from ulc.config import DataSpec
 from ulc.errors import InputError
-from ulc.files import write_whole
-from ulc.run_folder import RunFolder
+from ulc.storage.files import write_whole
+from ulc.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from pandas import DataFrame

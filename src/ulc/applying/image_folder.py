@@ -12,7 +12,7 @@ from ulc.config import DataSpec
 from ulc.data.sources.annotations import number_labels
 from ulc.data.sources.folder import split_images
 from ulc.data.sources.pictures import readable
-from ulc.labels_table import as_csv, as_objects
+from ulc.labels.table import as_csv, as_objects
 
 
 class ImageFolder:

@@ -13,7 +13,7 @@ from ulc.applying.original import Wanted, as_npz
 from ulc.config import DataSpec
 from ulc.data.sources.npz import TEXT, as_flags, as_text, read_arrays, read_labels
 from ulc.errors import InputError
-from ulc.labels_table import as_objects
+from ulc.labels.table import as_objects
 
 
 class NpzFile:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ulc.applying.run_rows import RunRows, Texts
 from ulc.errors import InputError
-from ulc.labels_table import as_csv, as_objects
+from ulc.labels.table import as_csv, as_objects
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
-from ulc.judgement import Floats
-from ulc.labels_table import as_objects, issues, rounded
-from ulc.run_folder import RunFolder
+from ulc.labels.table import as_objects, issues, rounded
+from ulc.storage.run_folder import RunFolder
+from ulc.typing import Floats
 
 Texts = NDArray[Any]  # of str objects
 

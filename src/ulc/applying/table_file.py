@@ -16,7 +16,7 @@ from ulc.data.sources.frame import Roles, annotations, image_column, image_paths
 from ulc.data.sources.pictures import readable
 from ulc.data.sources.table import MISSING, SEPARATORS, read_table, read_text
 from ulc.errors import InputError
-from ulc.labels_table import as_objects
+from ulc.labels.table import as_objects
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -25,14 +25,15 @@ from ulc.embedding.backbones import load_backbone
 from ulc.embedding.embed import Embedder, check_images, embed
 from ulc.errors import InputError
 from ulc.evaluation.judging import score_judgement
-from ulc.files import read_npz
-from ulc.judged import Judged
-from ulc.judgement import Floats, Integers, Judgement
-from ulc.label_noise import LabelNoise
+from ulc.labels.confusion import LabelNoise
+from ulc.labels.files import Judged
+from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
-from ulc.run_folder import Records, RunFolder, folder_at
+from ulc.storage.files import read_npz
+from ulc.storage.run_folder import Records, RunFolder, folder_at
 from ulc.training.model import Model
 from ulc.training.run import chosen_device, run
+from ulc.typing import Floats, Integers
 
 THRESHOLD = 0.5  # a label that is likelier wrong than right is doubted
 BY_HEART = 0.75  # of the held-out labels that are not predicted, so many would be if learned

@@ -6,9 +6,9 @@ from importlib.util import find_spec
 import torch
 
 from ulc.auditing.spec import AuditSpec, Choice
-from ulc.automatic import settings
 from ulc.config import NetworkSpec, RunSpec, merge
 from ulc.data.sources.source import Source
+from ulc.settings.automatic import settings
 
 BACKBONE = "efficientnet-lite0"
 # Longer trainings learn wrong labels by heart, shorter ones learn too little: about 2,000 steps in

@@ -7,12 +7,12 @@ import torch
 
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared
-from ulc.duplicates import Copies, find_copies
-from ulc.judgement import Floats, Integers
+from ulc.labels.duplicates import Copies, find_copies
 from ulc.training.held_out import HeldOut
 from ulc.training.in_memory import train
+from ulc.training.loop import Watcher, step_reporter
 from ulc.training.run import build
-from ulc.training.trainer import Watcher, step_reporter
+from ulc.typing import Floats, Integers
 
 FOLDS = 5
 

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ulc.config import DataSpec, NetworkSpec, Spec, checked, read_toml, without_none
 from ulc.data.sources import silent
-from ulc.training.trainer import Watcher
+from ulc.training.loop import Watcher
 
 Counted = Callable[[int, int], None]
 

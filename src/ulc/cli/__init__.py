@@ -40,7 +40,7 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """Go on with a run or an audit that was stopped, to the same bits."""
-    from ulc.run_folder import RunFolder
+    from ulc.storage.run_folder import RunFolder
 
     if (run / "audit.toml").is_file():
         resume_audit(run, device, as_json=as_json, quiet=quiet)
@@ -63,7 +63,7 @@ def show(
     from rich.console import Console
 
     from ulc.cli import tables
-    from ulc.run_folder import RunFolder
+    from ulc.storage.run_folder import RunFolder
 
     folder = RunFolder.open(run)
     title = algorithm_title(folder.spec)

@@ -37,7 +37,7 @@ def apply(
     """Put what you decided about labels into a copy of your data, ready to audit again."""
     from ulc.applying.apply import Accepting, apply
     from ulc.errors import InputError
-    from ulc.run_folder import RunFolder
+    from ulc.storage.run_folder import RunFolder
 
     if below is not None and not accept_all:
         raise InputError(f"--below {below} says which issues to accept; add --accept-all")

@@ -27,7 +27,7 @@ from ulc.errors import InputError
 
 if TYPE_CHECKING:
     from ulc.auditing import AuditSpec, AuditWatcher
-    from ulc.run_folder import RunFolder
+    from ulc.storage.run_folder import RunFolder
 
 
 def audit(
@@ -190,7 +190,7 @@ def printing_watcher() -> "AuditWatcher":
 
     from ulc.auditing import AuditWatcher, Choice
     from ulc.cli.progress import CountBar, ProgressBar, bars
-    from ulc.training.trainer import Watcher
+    from ulc.training.loop import Watcher
 
     console = Console(stderr=True)
 

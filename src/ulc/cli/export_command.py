@@ -10,7 +10,7 @@ from ulc.cli.options import Json, PriorText, Quiet
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
-    from ulc.run_folder import RunFolder
+    from ulc.storage.run_folder import RunFolder
 
 
 def export(
@@ -26,7 +26,7 @@ def export(
     quiet: Quiet = False,
 ) -> None:
     """Write a run's model as ONNX, compared with PyTorch before, or as one safetensors file."""
-    from ulc.run_folder import RunFolder
+    from ulc.storage.run_folder import RunFolder
     from ulc.training.model import Model
 
     files = {"--onnx": onnx, "--safetensors": safetensors}
@@ -49,7 +49,7 @@ def export(
 
 def check_files(files: dict[str, Path], prior: str) -> None:
     """Raise before the work starts where its result could not be written."""
-    from ulc.prior import check_prior_name
+    from ulc.labels.prior import check_prior_name
 
     if not files:
         raise InputError("nothing to write; give --onnx FILE.onnx or --safetensors FILE")
@@ -62,8 +62,8 @@ def check_files(files: dict[str, Path], prior: str) -> None:
 
 def write_onnx(folder: "RunFolder", path: Path, prior: str) -> dict[str, Any]:
     """Write the graph; return what to tell of it."""
+    from ulc.labels.prior import check_prior_name
     from ulc.prediction.export import as_onnx
-    from ulc.prior import check_prior_name
     from ulc.training.model import Model
 
     metadata = {}

@@ -45,10 +45,10 @@ def predict(
 ) -> None:
     """Predict new data, say how sure that is, and score labels that came along."""
     from ulc.data.sources.naming import data_spec
+    from ulc.labels.prior import check_prior_name
     from ulc.prediction import table
     from ulc.prediction.predictor import Predictor
-    from ulc.prior import check_prior_name
-    from ulc.run_folder import RunFolder
+    from ulc.storage.run_folder import RunFolder
     from ulc.training.run import chosen_device
 
     assumed = check_prior_name(prior)

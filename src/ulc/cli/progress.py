@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from ulc.blocks.averages import Averages
-from ulc.training.trainer import Watcher
+from ulc.training.loop import Watcher
 
 REFRESH = 0.5  # seconds between looks at the running means: reading them makes a GPU wait
 SHOWN = {"loss": "loss", "trusted_loss": "loss", "doubtful_loss": "+", "trusted": "trusted"}

@@ -24,9 +24,9 @@ def report(
     no network and stays below 10 MB.
     """
     from ulc.errors import InputError
-    from ulc.files import write_whole
     from ulc.report.findings import open_run
     from ulc.report.page import make_report
+    from ulc.storage.files import write_whole
 
     folder = open_run(run)
     target = out or folder.path / "report.html"

@@ -9,7 +9,7 @@ import typer
 from ulc.cli.options import Device, ImbalanceText, Network, NoiseText, Out, Quiet
 
 if TYPE_CHECKING:
-    from ulc.run_folder import RunFolder
+    from ulc.storage.run_folder import RunFolder
 
 
 def sweep(
@@ -36,7 +36,7 @@ def sweep(
     from ulc.config import NetworkSpec, RunSpec
     from ulc.experiments.sweep import run_sweep
     from ulc.experiments.tables import markdown_table
-    from ulc.experiments.variants import EVERY, variant
+    from ulc.settings.variants import EVERY, variant
 
     base = RunSpec(
         data=parse.data(data),

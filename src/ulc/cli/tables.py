@@ -8,8 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from ulc.experiments.tables import at
-from ulc.labels_table import label_rows
-from ulc.run_folder import RunFolder
+from ulc.labels.table import label_rows
+from ulc.storage.run_folder import RunFolder
 
 # Title, and the way to the number in a run's summary.
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -30,8 +30,8 @@ from ulc.cli.options import (
 
 if TYPE_CHECKING:
     from ulc.config import RunSpec
-    from ulc.run_folder import RunFolder
-    from ulc.training.trainer import Watcher
+    from ulc.storage.run_folder import RunFolder
+    from ulc.training.loop import Watcher
 
 
 def train(
@@ -80,7 +80,7 @@ def train(
     from ulc.algorithms import configure
     from ulc.cli import parse
     from ulc.config import NetworkSpec, RunSpec
-    from ulc.experiments.variants import variant
+    from ulc.settings.variants import variant
 
     if spec is not None:
         wanted = RunSpec.read(spec)
@@ -131,7 +131,7 @@ def algorithm_title(spec: "RunSpec") -> str:
 def with_comparison(spec: "RunSpec") -> list[tuple[str, "RunSpec"]]:
     """The run between plain training on the given and on the true labels (the ceiling)."""
     from ulc.config import NoiseSpec
-    from ulc.experiments.presets import with_preset
+    from ulc.settings.presets import with_preset
 
     plain = spec.model_copy(update={"algorithm": "ce", "options": {}})
     plain = with_preset(plain, epochs=spec.epochs)  # as long as the run beside it
@@ -184,7 +184,7 @@ def train_one(title: str, spec: "RunSpec", out: Path, device: str, *, show: bool
 @contextmanager
 def watching(trainings: list[tuple[str, "RunSpec"]], *, show: bool) -> "Iterator[list[Watcher]]":
     """A progress bar for each training, or nobody who looks."""
-    from ulc.training.trainer import Watcher
+    from ulc.training.loop import Watcher
 
     if not show:
         yield [Watcher() for _ in trainings]

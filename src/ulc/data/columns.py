@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pandas.api.types import infer_dtype, is_bool_dtype, is_numeric_dtype
 
 from ulc.errors import InputError
-from ulc.judgement import Floats
+from ulc.typing import Floats
 
 Numeric = Literal["number", "boolean", "date"]
 Kind = Literal["number", "boolean", "date", "category"]

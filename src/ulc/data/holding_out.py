@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from ulc.judgement import Integers
+from ulc.typing import Integers
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ulc.config import ImbalanceSpec
-from ulc.judgement import Integers
+from ulc.typing import Integers
 
 
 def keep(labels: Integers, classes: int, spec: ImbalanceSpec, rng: np.random.Generator) -> Integers:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ulc.data.sources.npz import read_arrays, whole_numbers
 from ulc.data.sources.unpickling import Plain
 from ulc.errors import InputError
-from ulc.files import write_whole
-from ulc.judgement import Integers
+from ulc.storage.files import write_whole
+from ulc.typing import Integers
 
 
 def read_labels(path: Path, key: str | None = None) -> NDArray[np.int64]:

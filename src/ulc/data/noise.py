@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ulc.config import NoiseSpec
 from ulc.errors import InputError
-from ulc.judgement import Floats, Integers
+from ulc.typing import Floats, Integers
 
 # Look-alike pairs of CIFAR-10: truck to automobile, bird to airplane, deer to horse, cat and dog.
 CIFAR10_MAP = {9: 1, 2: 0, 4: 7, 3: 5, 5: 3}

@@ -21,7 +21,7 @@ from ulc.data.sources.source import Source, check_labels
 from ulc.data.training import TensorData
 from ulc.data.truth import TestSet, Truth, small_classes
 from ulc.errors import InputError
-from ulc.judgement import Integers
+from ulc.typing import Integers
 
 if TYPE_CHECKING:
     from ulc.data.table_encoding import TableEncoding

@@ -8,7 +8,7 @@ import pandas as pd
 from ulc.config import Spec
 from ulc.data.columns import NUMERIC_KINDS, as_text, as_typed, kind_of, listed, numbers
 from ulc.errors import InputError
-from ulc.judgement import Floats
+from ulc.typing import Floats
 
 MOST_LEVELS = 50
 

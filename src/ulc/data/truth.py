@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ulc.judgement import Integers
+from ulc.typing import Integers
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
-from ulc.files import write_whole
+from ulc.storage.files import write_whole
 
 DIGEST = hashlib.sha256().digest_size
 

@@ -19,7 +19,7 @@ from ulc.embedding.cache import Cache
 from ulc.embedding.projection import Projection, fit_projection
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError
-from ulc.files import write_whole
+from ulc.storage.files import write_whole
 
 CHUNK = 256  # images a cached file holds: a killed run repeats at most so many
 Seen = Callable[[int, int], None]  # told how many images of how many are done

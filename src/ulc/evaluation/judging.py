@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from ulc.evaluation.predicting import mean
 from ulc.evaluation.ranking import ranking
-from ulc.judgement import Floats, Integers, Judgement
+from ulc.labels.judgement import Judgement
+from ulc.typing import Floats, Integers
 
 
 def score_judgement(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.judgement import Floats, Integers
+from ulc.typing import Floats, Integers
 
 
 def score_predictions(

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.judgement import Floats
+from ulc.typing import Floats
 
 
 def ranking(values: Floats, sought: NDArray[np.bool_]) -> tuple[float | None, float | None]:

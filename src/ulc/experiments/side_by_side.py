@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ulc.config import RunSpec
 from ulc.errors import InputError
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:  # a new process imports this file before it trains
-    from ulc.training.trainer import Watcher
+    from ulc.training.loop import Watcher
 
 
 def run_side_by_side(
@@ -108,7 +108,7 @@ def train(spec: RunSpec, out: Path, device: str, cores: int, pipe: Connection) -
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import torch
 
-    from ulc.experiments.telling import Telling
+    from ulc.experiments.progress_pipe import Telling
     from ulc.training.run import run
 
     torch.set_num_threads(cores)

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from ulc.config import RunSpec
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
 from ulc.training.run import run
 
 Sweep = Mapping[str, Sequence[RunSpec]]

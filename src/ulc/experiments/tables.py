@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
 
 # Heading, and the way to the number in a run's summary.
 COLUMNS: dict[str, tuple[str, ...]] = {

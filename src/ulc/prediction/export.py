@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from ulc.blocks.learner import evaluating, mean_prediction
 from ulc.data.preprocessing import Preprocessing
 from ulc.errors import InputError
-from ulc.files import write_whole
-from ulc.prior import Prior, with_prior
+from ulc.labels.prior import Prior, with_prior
+from ulc.storage.files import write_whole
 from ulc.training.model import Model
 
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")

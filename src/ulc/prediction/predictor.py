@@ -11,20 +11,21 @@ import torch
 from numpy.typing import NDArray
 
 from ulc.config import DataSpec, checked
-from ulc.data.new_labels import class_numbers
-from ulc.data.new_rows import NewRows, load_new
 from ulc.data.sources import Progress
-from ulc.data.takes import Takes
 from ulc.embedding.embed import Embedder, Seen, embed_new
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError
-from ulc.files import read_npz
-from ulc.judgement import Floats, Integers, Judgement
-from ulc.judging_new import judge_new
-from ulc.label_noise import LabelNoise
-from ulc.prior import Prior
-from ulc.run_folder import RunFolder
+from ulc.labels.confusion import LabelNoise
+from ulc.labels.judgement import Judgement
+from ulc.labels.prior import Prior
+from ulc.labels.unseen import judge_new
+from ulc.prediction.input_spec import Takes
+from ulc.prediction.new_labels import class_numbers
+from ulc.prediction.new_rows import NewRows, load_new
+from ulc.storage.files import read_npz
+from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model, Uncertainty
+from ulc.typing import Floats, Integers
 
 SHOWN = 10  # classes that a sentence names
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
-from ulc.files import write_whole
-from ulc.labels_table import issues, losses
+from ulc.labels.table import issues, losses
 from ulc.prediction.predictor import Predictions, of_classes
+from ulc.storage.files import write_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame

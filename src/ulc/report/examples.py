@@ -17,10 +17,10 @@ from ulc.data.prepare import kept_rows
 from ulc.data.sources import load_source
 from ulc.data.sources.pictures import SUFFIXES, Picture, readable
 from ulc.errors import InputError
-from ulc.judgement import Integers
 from ulc.report.stored_rows import array_rows, table_rows
 from ulc.report.thumbnails import from_array, from_picture
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
+from ulc.typing import Integers
 
 if TYPE_CHECKING:
     import pandas as pd

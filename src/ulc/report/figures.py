@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from ulc.judgement import Floats
 from ulc.report.findings import Findings
 from ulc.report.losses import ClassLosses
 from ulc.report.svg import Plot, drawing, element, spread
+from ulc.typing import Floats
 
 COLUMNS, ROWS = 36, 24  # cells of the plot of loss against uncertainty
 SHADES = 5  # steps from all right to all wrong

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
-from ulc.health import joint_mass, noise_matrix
-from ulc.judgement import Floats, Integers, Judgement
-from ulc.labels_table import issues, losses
-from ulc.run_folder import RunFolder
+from ulc.labels.health import joint_mass, noise_matrix
+from ulc.labels.judgement import Judgement
+from ulc.labels.table import issues, losses
+from ulc.storage.run_folder import RunFolder
+from ulc.typing import Floats, Integers
 
 VANISHED = 0.05  # a class that is predicted less often than this share of its labels
 ENOUGH = 10  # labels, below which nothing is said about a class

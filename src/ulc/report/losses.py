@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from ulc.blocks.noise_model import GaussianNoiseModel, ScaledMixtures
-from ulc.judgement import Floats, Integers
 from ulc.report.findings import Findings
+from ulc.typing import Floats, Integers
 
 BINS = 24
 CURVE = 96  # points of a fitted curve

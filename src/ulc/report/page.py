@@ -18,7 +18,7 @@ from ulc.report.findings import Findings, finished
 from ulc.report.losses import class_losses
 from ulc.report.overview import class_rows, frequent_pairs, heat_map
 from ulc.report.suspects import in_script, list_suspects
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
 
 HERE = Path(__file__).parent
 LARGEST = 10_000_000  # bytes of the page, however large the data

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ulc.data.sources.npz import as_inputs
 from ulc.errors import InputError
-from ulc.judgement import Integers
+from ulc.typing import Integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

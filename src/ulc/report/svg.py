@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from ulc.judgement import Floats
+from ulc.typing import Floats
 
 ROOT_TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 

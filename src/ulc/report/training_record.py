@@ -10,7 +10,7 @@ from markupsafe import Markup
 from ulc.errors import InputError
 from ulc.report.figures import Line, curves
 from ulc.report.findings import Findings
-from ulc.run_folder import Records, RunFolder
+from ulc.storage.run_folder import Records, RunFolder
 
 # What an epoch's record may hold: the way to it, what it is called, how it is drawn.
 LOSSES = (

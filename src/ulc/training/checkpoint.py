@@ -9,7 +9,7 @@ import torch
 
 from ulc.algorithms.base import Algorithm
 from ulc.errors import InputError
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
 
 NAME = "checkpoint.pt"
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.learner import evaluating
 from ulc.data.preprocessing import Preprocessing
-from ulc.judgement import Floats
+from ulc.typing import Floats
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ from ulc.blocks.uncertainty import draw_members, monte_carlo, normalised_entropy
 from ulc.config import NetworkSpec, Spec, checked
 from ulc.data.preprocessing import Preprocessing
 from ulc.errors import InputError
-from ulc.files import write_whole
-from ulc.judgement import Floats
+from ulc.labels.prior import Prior, with_prior
 from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
-from ulc.prior import Prior, with_prior
-from ulc.run_folder import RunFolder
-from ulc.training.tensor_file import Kind, read_tensors
+from ulc.storage.files import write_whole
+from ulc.storage.run_folder import RunFolder
+from ulc.storage.tensor_file import Kind, read_tensors
+from ulc.typing import Floats
 
 UNCERTAINTY = 2**31 + 1  # no epoch has this number, nor do initial weights
 EXPORTED = Kind("model", "`ulc export` writes one", "export it again")

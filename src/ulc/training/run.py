@@ -19,15 +19,15 @@ from ulc.config import RunSpec
 from ulc.data.prepare import Prepared, prepare
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
-from ulc.judged import Judged
-from ulc.judgement import Judgement
-from ulc.judging_new import judge_new
+from ulc.labels.files import Judged
+from ulc.labels.judgement import Judgement
+from ulc.labels.unseen import judge_new
 from ulc.networks import network_maker
-from ulc.run_folder import RunFolder
+from ulc.storage.run_folder import RunFolder
+from ulc.training.collapse import Watch
 from ulc.training.held_out import HeldOut
+from ulc.training.loop import SAVE_EVERY, Training, Watcher, summarise
 from ulc.training.model import Model, ModelSpec
-from ulc.training.trainer import SAVE_EVERY, Training, Watcher, summarise
-from ulc.training.watch import Watch
 
 PACKAGES = ("ulc", "torch", "numpy", "scikit-learn", "safetensors", "pydantic")
 

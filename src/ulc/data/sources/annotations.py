@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.judgement import Integers
+from ulc.typing import Integers
 
 WHOLE = re.compile(r"([+-]?\d+)(?:\.0+)?")
 

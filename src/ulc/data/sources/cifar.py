@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ulc.data.sources.source import Source
 from ulc.data.sources.unpickling import unpickle_arrays
 from ulc.errors import InputError
-from ulc.judgement import Integers
+from ulc.typing import Integers
 
 PIXELS = 3 * 32 * 32
 CIFAR10_CLASSES = (

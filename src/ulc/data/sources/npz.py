@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from ulc.data.sources.annotations import number_labels
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
-from ulc.files import read_npz
-from ulc.judgement import Integers
+from ulc.storage.files import read_npz
+from ulc.typing import Integers
 
 REAL = "biuf"  # kinds of number that are real: bool, int, unsigned, float
 TEXT = "SU"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
-from ulc.judgement import Integers
+from ulc.typing import Integers
 
 if TYPE_CHECKING:
     from ulc.data.table_encoding import TableEncoding

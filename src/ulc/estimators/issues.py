@@ -1,0 +1,167 @@
+"""Wrong labels from the outputs of a model of your own."""
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ulc.blocks.noise_model import GaussianNoiseModel
+from ulc.data.arrays import as_given
+from ulc.errors import InputError
+from ulc.estimators.classifier import RandomState, ULCClassifier
+from ulc.labels.confusion import LabelNoise
+from ulc.labels.judgement import Judgement
+from ulc.labels.table import label_frame
+from ulc.typing import Floats, Integers
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+THRESHOLD = 0.5
+# Outputs on rows that a network was trained on: it has learned even the wrong labels by heart.
+BY_HEART = 0.9  # a given label with this probability
+NEARLY_ALL = 0.995
+ENOUGH = 100  # fewer rows are no evidence
+
+
+def find_label_issues(  # noqa: PLR0913 (which of the three outputs there are is the question)
+    labels: Any,
+    losses: Any = None,
+    pred_probs: Any = None,
+    features: Any = None,
+    *,
+    classes: Any = None,
+    random_state: RandomState = None,
+) -> "DataFrame":
+    """Which of (N,) labels are wrong, from exactly one of three outputs, as a frame in order.
+
+    losses: (N,) cross entropy of each given label, out of sample
+    pred_probs: (N, K) class probabilities, out of sample; column k belongs to `classes[k]`
+    features: (N, D) embeddings, or images; a ULCClassifier learns from them and judges
+    classes: the K labels; None: labels that are whole numbers below K name their column, others
+        are sorted
+
+    Probabilities are judged by which class is taken for which (`LabelNoise`); a label is an issue
+    if another class is likelier, its own label considered. Losses are judged by two Gaussians for
+    each class; a class in which one explains them as well is clean throughout, and a label is an
+    issue if it is more likely wrong than right: losses suggest no class.
+    """
+    outputs = {"losses": losses, "pred_probs": pred_probs, "features": features}
+    given = [name for name, value in outputs.items() if value is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        raise InputError(f"give one of losses, pred_probs and features; found {found}")
+    if features is not None:
+        return ULCClassifier(random_state=random_state).fit(features, labels).find_label_issues()
+    index = getattr(labels, "index", None) if hasattr(labels, "iloc") else None
+    named = as_labels(labels)
+    if losses is not None:
+        return from_losses(named, finite(losses, "losses"), index)
+    return from_probabilities(named, finite(pred_probs, "pred_probs"), classes, index)
+
+
+def from_losses(labels: NDArray[Any], losses: Floats, index: Any) -> "DataFrame":
+    """The table without predictions and suggestions."""
+    if losses.shape != labels.shape:
+        raise InputError(
+            f"losses have shape {losses.shape}, labels {labels.shape}; give one loss for each label"
+        )
+    warn_if_by_heart(np.exp(-losses))
+    classes, given = np.unique(labels, return_inverse=True)
+    nothing = np.full(len(given), np.nan, np.float32)
+    clean = clean_probability(losses, given, len(classes))
+    one_hot = np.eye(len(classes), dtype=np.float32)[given]
+    frame = label_frame(
+        Judgement(given, clean, one_hot, nothing, nothing), classes, THRESHOLD, index
+    )
+    frame["is_label_issue"] = clean < THRESHOLD
+    frame["predicted_label"] = frame["suggested_label"] = None
+    frame["loss"] = losses
+    return frame
+
+
+def from_probabilities(
+    labels: NDArray[Any], probability: Floats, classes: Any, index: Any
+) -> "DataFrame":
+    """The table of labels that a model's probabilities speak for or against."""
+    check_probabilities(probability, len(labels))
+    names, given = numbered(labels, probability.shape[1], classes)
+    chosen = probability[np.arange(len(given)), given]
+    warn_if_by_heart(chosen)
+    posterior = LabelNoise.fit(probability, given).posterior(probability, given)
+    log_probability = np.log(np.maximum(probability, 1e-30))
+    entropy = -(probability * log_probability).sum(1) / math.log(len(names))
+    nothing = np.full(len(given), np.nan, np.float32)
+    judgement = Judgement(given, chosen, probability, entropy.clip(0, 1), nothing)
+    return label_frame(judgement.under(posterior), names, THRESHOLD, index)
+
+
+def clean_probability(losses: Floats, given: Integers, classes: int) -> Floats:
+    """(N,) that each label is right, by the class-specific noise model."""
+    model = GaussianNoiseModel(per_class=True, one_component_guard=True)
+    belief = model.judge(torch.from_numpy(losses), torch.from_numpy(given), classes)
+    return belief.clean_probability.numpy()
+
+
+def as_labels(labels: Any) -> NDArray[Any]:
+    """(N,) labels of any kind."""
+    array = np.asarray(as_given(labels))
+    if array.ndim != 1 or len(array) == 0:
+        raise InputError(f"labels have shape {array.shape}; give one label for each row")
+    return array
+
+
+def finite(values: Any, what: str) -> Floats:
+    """Numbers, all of them there."""
+    array = np.asarray(as_given(values), np.float64)
+    if not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0, 0])
+        raise InputError(f"{what} hold a missing or infinite value in row {row}; fill or remove it")
+    return array
+
+
+def check_probabilities(probability: Floats, count: int) -> None:
+    """Raise unless there is a distribution over at least two classes for each label."""
+    if probability.ndim != 2 or probability.shape[0] != count or probability.shape[1] < 2:
+        raise InputError(
+            f"pred_probs have shape {probability.shape}; give {count} rows with a probability for "
+            "each class"
+        )
+    wrong = (probability < 0).any(1) | (np.abs(probability.sum(1) - 1) > 1e-3)
+    if wrong.any():
+        raise InputError(
+            f"pred_probs: row {int(wrong.argmax())} is no distribution; "
+            "give probabilities that sum to 1, not logits"
+        )
+
+
+def numbered(labels: NDArray[Any], count: int, classes: Any) -> tuple[NDArray[Any], Integers]:
+    """The K classes, and each label's number among them."""
+    whole = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < count
+    if classes is None and whole:
+        return np.arange(count), labels.astype(np.int64)
+    names = np.unique(labels) if classes is None else np.asarray(as_given(classes))
+    if len(names) != count:
+        raise InputError(
+            f"pred_probs have {count} columns for {len(names)} classes; "
+            "give classes= in the order of the columns"
+        )
+    places = {name: place for place, name in enumerate(names.tolist())}
+    unknown = [label for label in labels.tolist() if label not in places]
+    if unknown:
+        raise InputError(f"label {unknown[0]!r} is not among the classes {names.tolist()}")
+    return names, np.array([places[label] for label in labels.tolist()], np.int64)
+
+
+def warn_if_by_heart(chosen: Floats) -> None:
+    """Warn where the given labels look learned by heart: (N,) their probabilities."""
+    if len(chosen) >= ENOUGH and (chosen > BY_HEART).mean() >= NEARLY_ALL:
+        warnings.warn(
+            "nearly every given label has a probability near 1, as if the model had been trained "
+            "on these rows; give outputs of rows it did not see (cross_val_predict)",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,1 @@
+"""What is known about labels, as arrays: judgements, class priors, tables, health. NumPy only."""

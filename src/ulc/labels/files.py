@@ -1,0 +1,55 @@
+"""A judgement with all that it takes to speak of it to people, and the files that do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.labels.duplicates import find_copies
+from ulc.labels.health import health
+from ulc.labels.judgement import Judgement
+from ulc.labels.table import as_csv, as_parquet, corrected_columns, label_columns
+from ulc.storage.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is thought of the labels of N rows.
+
+    threshold: labels at least as likely right are trusted
+    ids: what the source calls the rows; None: positions
+    verified: (N,) the labels that somebody checked; None: nobody said
+    inputs: (N, …) what was learned from, to find copies; None: they are not looked for
+    """
+
+    judgement: Judgement
+    class_names: Sequence[str]
+    threshold: float
+    ids: Sequence[str] | None = None
+    verified: NDArray[np.bool_] | None = None
+    inputs: NDArray[Any] | None = None
+
+    @property
+    def believed(self) -> Judgement:
+        """The judgement, in which what somebody checked is right for certain."""
+        if self.verified is None:
+            return self.judgement
+        return self.judgement.with_verified(self.verified)
+
+    def write(self, folder: RunFolder) -> None:
+        """judgement.npz, labels.csv, labels.parquet (with pyarrow), corrected.csv, health.json."""
+        believed = self.believed
+        folder.write_arrays("judgement.npz", believed.arrays())
+        about = (believed, self.class_names, self.threshold)
+        table = label_columns(*about, self.ids, self.verified)
+        folder.write("labels.csv", as_csv(table))
+        if find_spec("pyarrow") is not None:
+            folder.write("labels.parquet", as_parquet(table))
+        folder.write("corrected.csv", as_csv(corrected_columns(*about, self.ids)))
+        copies = None if self.inputs is None else find_copies(self.inputs)
+        folder.write_json("health.json", health(*about, ids=self.ids, copies=copies))
+        if self.verified is not None:
+            folder.write_json("verified.json", np.flatnonzero(self.verified).tolist())

@@ -1,0 +1,98 @@
+"""Labels and names of rows that a finished run has not seen; each may be missing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.config import DataSpec
+from ulc.data.sources import npz
+from ulc.data.sources.annotations import WHOLE
+from ulc.prediction.input_spec import Takes
+from ulc.typing import Integers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Labels = list[str | None]
+
+
+@dataclass(frozen=True)
+class Noted:
+    """What a table says of its rows beside their inputs."""
+
+    ids: tuple[str, ...] | None
+    labels: Labels | None
+
+
+def noted(table: "pd.DataFrame", spec: DataSpec, takes: Takes, where: str) -> Noted:
+    """Ids and labels: by the options, by the run's own columns, else by usual names."""
+    from ulc.data.columns import as_text
+    from ulc.data.sources.frame import ID, LABEL, check_columns, filled, first
+
+    columns = list(table.columns)
+    check_columns(columns, spec, where)
+    spec = with_columns(spec, takes.trained, columns)
+    encoding = takes.encoding
+    learned = {each.name for each in encoding.columns} | set(encoding.left_out) if encoding else {}
+    others = [name for name in columns if name not in learned]
+    label, name = spec.label or first(LABEL, others), spec.id or first(ID, others)
+    ids = None if name is None else filled(table[name], f"{where}: column '{name}'", "id")
+    labels: Labels | None = None
+    if label is not None:
+        labels = [
+            each if isinstance(each, str) and each else None for each in as_text(table[label])
+        ]
+    if labels is not None and all(each is None for each in labels):
+        labels = None
+    return Noted(None if ids is None else tuple(ids), labels)
+
+
+def with_columns(spec: DataSpec, trained: DataSpec, columns: Sequence[str]) -> DataSpec:
+    """The options, with the names of the training's columns where these are here too."""
+    named = {
+        option: getattr(trained, option)
+        for option in ("label", "image", "id")
+        if getattr(spec, option) is None and getattr(trained, option) in columns
+    }
+    return spec.model_copy(update=named)
+
+
+def class_numbers(labels: Labels, class_names: Sequence[str]) -> Integers:
+    """(N,) the labels' places among the classes; -1: none, or no class of the run.
+
+    3.0 is 3 where no class is called 3.0.
+    """
+    places: dict[str | None, int] = {name: place for place, name in enumerate(class_names)}
+
+    def place(label: str | None) -> int:
+        if label in places or label is None:
+            return places.get(label, -1)
+        whole = WHOLE.fullmatch(label)
+        return places.get(whole[1], -1) if whole else -1
+
+    return np.array([place(label) for label in labels], np.int64)
+
+
+def npz_labels(
+    arrays: dict[str, NDArray[Any]], class_names: Sequence[str], where: str
+) -> Labels | None:
+    """The names of y, if there is one; -1 means no label.
+
+    Whole numbers are places in the file's class_names, or where it has none names of classes that
+    are called by numbers, else places among the run's classes.
+    """
+    if "y" not in arrays:
+        return None
+    if arrays["y"].dtype.kind in npz.TEXT:
+        return list(npz.as_text(arrays["y"], f"{where}: y"))
+    numbers = npz.whole_numbers(arrays["y"], f"{where}: y").tolist()
+    names: Sequence[str] = ()
+    if "class_names" in arrays:
+        names = npz.as_text(arrays["class_names"], f"{where}: class_names")
+    elif not all(map(WHOLE.fullmatch, class_names)):
+        names = class_names
+    called = [names[i] if 0 <= i < len(names) else str(i) for i in numbers]
+    return [None if i == -1 else name for i, name in zip(numbers, called, strict=True)]

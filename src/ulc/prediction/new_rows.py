@@ -1,0 +1,235 @@
+"""Rows that a finished run has not seen: read as its own were, with labels or without."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.config import DataSpec
+from ulc.data.arrays import as_given, as_images
+from ulc.data.sources import Progress, checked_reader, load_source, npz, silent
+from ulc.data.sources.source import check_inputs
+from ulc.errors import InputError
+from ulc.prediction.input_spec import Takes, brought
+from ulc.prediction.new_labels import Labels, noted, npz_labels, with_columns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ulc.data.sources.pictures import Picture
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """New data, read.
+
+    inputs: (N, C, H, W) uint8 images or (N, D) vectors
+    ids: (N,) what names each row; None: its position
+    labels: (N,) the class that somebody gave each row, None where nobody did; None: no labels
+    skipped: what was left out because it cannot be read
+    embedding: how `ulc embed` made the vectors, where it did
+    """
+
+    name: str
+    inputs: NDArray[Any]
+    ids: tuple[str, ...] | None = None
+    labels: Labels | None = None
+    skipped: tuple[str, ...] = ()
+    embedding: dict[str, NDArray[Any]] | None = None
+
+    def __post_init__(self) -> None:
+        check_inputs(self.inputs, f"{self.name}: inputs")
+        for what in ("ids", "labels"):
+            values = getattr(self, what)
+            if values is not None and len(values) != len(self.inputs):
+                raise InputError(
+                    f"{self.name}: {len(values)} {what} for {len(self.inputs)} rows; "
+                    "give one for each"
+                )
+
+
+def load_new(spec: DataSpec, takes: Takes, on_progress: Progress | None = None) -> NewRows:
+    """Read what `spec` names for a model that takes `takes`."""
+    checked_reader(spec)
+    path, on_progress = Path(spec.path or ""), on_progress or silent
+    if spec.source in READERS:
+        return READERS[spec.source](path, spec, takes, on_progress)
+    source = load_source(spec)
+    labels: Labels = [source.class_names[label] for label in source.labels]
+    return from_inputs(source.inputs, takes, spec.source, labels)
+
+
+def from_folder(path: Path, spec: DataSpec, takes: Takes, on_progress: Progress) -> NewRows:
+    """Every image below; folders are labels where at least one is called as a class."""
+    from ulc.data.sources.folder import images_below, subfolders
+    from ulc.data.sources.pictures import SUFFIXES, Picture
+
+    if not path.is_dir():
+        raise InputError(f"{path}: no such folder; give a folder of images")
+    folders = {each.name for each in subfolders(path)}
+    root = path / "train" if folders == {"train", "test"} else path
+    found = images_below(root)
+    if not found:
+        raise InputError(f"{path}: holds no images ({', '.join(SUFFIXES)}); put some in")
+    ways = [each.relative_to(root).parts for each in found]
+    labels: Labels = [way[0] if len(way) > 1 else None for way in ways]
+    known = not set(takes.class_names).isdisjoint(labels)
+    pictures = [Picture.at(each) for each in found]
+    names = tuple(each.name for each in pictures)
+    return from_pictures(
+        NewPictures(str(path), pictures, names, labels if known else None), spec, takes, on_progress
+    )
+
+
+def from_table(path: Path, spec: DataSpec, takes: Takes, on_progress: Progress) -> NewRows:
+    """The images that the table lists, or its columns as vectors."""
+    from ulc.data.sources.table import read_table
+
+    return from_frame(NewTable(str(path), read_table(path), path.parent), spec, takes, on_progress)
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """A data frame; paths of images in it are relative to `folder`."""
+
+    where: str
+    frame: "pd.DataFrame"
+    folder: Path
+
+
+def from_frame(
+    table: NewTable, spec: DataSpec, takes: Takes, on_progress: Progress = silent
+) -> NewRows:
+    """Its columns as vectors, or the images that it lists."""
+    from ulc.data.sources.frame import image_column, image_paths
+    from ulc.data.sources.pictures import Picture
+
+    where, frame = table.where, table.frame
+    notes = noted(frame, spec, takes, where)
+    if takes.encoding is not None:
+        return NewRows(where, takes.encoding.transform(frame, where), notes.ids, notes.labels)
+    if takes.image is None:
+        raise InputError(f"{where}: a table, but the run learned from {takes}")
+    image = image_column(frame, with_columns(spec, takes.trained, list(frame.columns)))
+    if image is None:
+        raise InputError(
+            f"{where}: no column of image paths, but the run learned from images; "
+            "name it with --image"
+        )
+    paths = image_paths(frame[image], table.folder, f"{where}: column '{image}'")
+    pictures = [Picture.at(each) for each in paths]
+    ids = notes.ids or tuple(each.name for each in pictures)
+    return from_pictures(NewPictures(where, pictures, ids, notes.labels), spec, takes, on_progress)
+
+
+def from_huggingface(path: Path, spec: DataSpec, takes: Takes, on_progress: Progress) -> NewRows:
+    """The split `train`, or the only one."""
+    from ulc.data.sources import huggingface
+
+    split, where = only_split(huggingface.stored(path), path), str(path)
+    features = split.features
+    images = [name for name in features if huggingface.is_image(features[name])]
+    table = huggingface.frame(split, [name for name in features if name not in images])
+    if takes.encoding is not None or not images:
+        return from_frame(NewTable(where, table, path), spec, takes, on_progress)
+    image = spec.image or with_columns(spec, takes.trained, images).image or images[0]
+    if image not in images:
+        raise InputError(f"{where}: the column '{image}' holds no images; name another")
+    notes = noted(table, spec.model_copy(update={"image": None}), takes, where)
+    pictures = huggingface.listed(split, image, where)
+    return from_pictures(
+        NewPictures(where, pictures, notes.ids, notes.labels), spec, takes, on_progress
+    )
+
+
+def only_split(content: Any, path: Path) -> Any:
+    """The data set, or of several splits that of training, or the only one."""
+    if not isinstance(content, dict):
+        return content
+    if "train" not in content and len(content) > 1:
+        splits = ", ".join(content)
+        raise InputError(f"{path}: which split of {splits}? give its folder, such as {path}/SPLIT")
+    return content.get("train", next(iter(content.values())))
+
+
+def from_npz(path: Path, _: DataSpec, takes: Takes, __: Progress) -> NewRows:
+    """X, and where they are there y, class_names and ids."""
+    arrays, where = npz.read_arrays(path), str(path)
+    if "X" not in arrays:
+        raise InputError(f"{path}: no array 'X' in it; save the inputs there")
+    return from_inputs(
+        npz.as_inputs(arrays["X"], f"{path}: X"),
+        takes,
+        where,
+        npz_labels(arrays, takes.class_names, where),
+        ids=npz.as_text(arrays["ids"], f"{path}: ids") if "ids" in arrays else None,
+        embedding=npz.embedding_arrays(arrays),
+    )
+
+
+READERS: dict[str, Callable[[Path, DataSpec, Takes, Progress], NewRows]] = {
+    "folder": from_folder,
+    "table": from_table,
+    "huggingface": from_huggingface,
+    "npz": from_npz,
+}
+
+
+def from_array(inputs: Any, takes: Takes, labels: Sequence[Any] | None = None) -> NewRows:
+    """An array of a program's own: vectors, or uint8 images."""
+    array = np.asarray(as_given(inputs))
+    given: Labels | None = None if labels is None else [as_label(each) for each in labels]
+    return from_inputs(as_images(array) if array.ndim > 2 else array, takes, "data", given)
+
+
+def as_label(value: Any) -> str | None:
+    """A label as text; None and NaN are none."""
+    return None if value is None or value != value else str(value)
+
+
+def from_inputs(
+    inputs: NDArray[Any], takes: Takes, where: str, labels: Labels | None, **others: Any
+) -> NewRows:
+    """Arrays, if the model takes such, in the shape it takes."""
+    rows = NewRows(where, inputs, labels=labels, **others)
+    if inputs.ndim == 4:
+        return NewRows(where, brought(inputs, takes, where), labels=labels, **others)
+    if takes.vector is None:
+        raise InputError(f"{where}: vectors, but the run learned from {takes}")
+    if inputs.shape[1] != takes.vector:
+        raise InputError(
+            f"{where}: {inputs.shape[1]} numbers a row, but the run learned from {takes.vector}; "
+            "make them as those were made"
+        )
+    return rows
+
+
+@dataclass(frozen=True)
+class NewPictures:
+    """Images still to be read, with what is known of them."""
+
+    where: str
+    pictures: "Sequence[Picture]"
+    ids: tuple[str, ...] | None
+    labels: Labels | None
+
+
+def from_pictures(new: NewPictures, spec: DataSpec, takes: Takes, on_progress: Progress) -> NewRows:
+    """Read them at the size that the model takes; what is broken is left out if `spec` says so."""
+    from ulc.data.sources.pictures import read_at
+
+    if takes.image is None:
+        raise InputError(f"{new.where}: images, but the run learned from {takes}")
+    _, height, width = takes.image
+    images, broken = read_at(new.pictures, (width, height), spec, on_progress)
+    kept = [row for row in range(len(images)) if row not in broken]
+    return NewRows(
+        new.where,
+        brought(images[kept], takes, new.where),
+        ids=None if new.ids is None else tuple(new.ids[row] for row in kept),
+        labels=None if new.labels is None else [new.labels[row] for row in kept],
+        skipped=tuple(new.pictures[row].name for row in broken),
+    )

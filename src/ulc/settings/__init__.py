@@ -1,0 +1,1 @@
+"""Settings by data set and by size, and variants of algorithms by name."""

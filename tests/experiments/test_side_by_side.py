@@ -1,0 +1,172 @@
+"""Trainings at once in processes of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from ulc.config import DataSpec, NoiseSpec, RunSpec
+from ulc.errors import InputError
+from ulc.experiments.side_by_side import run_side_by_side
+from ulc.storage.run_folder import RunFolder
+from ulc.training.loop import Watcher
+from ulc.training.run import run, threads, usable_cores
+
+
+class Listening(Watcher):
+    def __init__(self):
+        self.epochs = []
+        self.steps = []
+
+    def on_step(self, epoch, seen):
+        self.steps.append((epoch, seen.record()))
+
+    def on_epoch(self, record):
+        self.epochs.append(record["epoch"])
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.tile(np.arange(3), 20)
+    features = rng.normal(size=(60, 4)) + 3 * np.eye(3, 4)[labels]
+    np.savez(tmp_path / "toy.npz", X=features, y=labels)
+    return DataSpec(source="npz", path=str(tmp_path / "toy.npz"))
+
+
+def specs(data, epochs=3, options=None):
+    plain = RunSpec(data=data, algorithm="ce", epochs=epochs, options=options or {})
+    noisy = plain.model_copy(update={"noise": NoiseSpec(kind="symmetric", rate=0.5)})
+    return [plain, noisy]
+
+
+def test_they_end_as_if_each_had_been_trained_alone(data, tmp_path):
+    """To the bit, given as many threads; and each watcher hears of its own training."""
+    watchers = [Listening(), Listening()]
+    found = run_side_by_side(specs(data), tmp_path / "both", watchers, device="cpu")
+    cores = max(1, torch.get_num_threads() // 2)
+    with threads(cores):
+        alone = [run(spec, tmp_path / "alone", device="cpu") for spec in specs(data)]
+    for one, other in zip(found, alone, strict=True):
+        assert one.path.name == other.path.name
+        assert one.read("model.safetensors") == other.read("model.safetensors")
+        assert one.read("labels.csv") == other.read("labels.csv")
+        assert one.read_json("environment.json")["threads"] == cores
+    assert [watcher.epochs for watcher in watchers] == [[0, 1, 2]] * 2
+    assert all(set(means) == {"loss"} for watcher in watchers for _, means in watcher.steps)
+
+
+def test_what_is_done_is_not_repeated(data, tmp_path):
+    first, second = specs(data)
+    before = run(first, tmp_path, device="cpu").read("records.jsonl")
+    watchers = [Listening(), Listening()]
+    folders = run_side_by_side([first, second], tmp_path, watchers, device="cpu")
+    assert folders[0].read("records.jsonl") == before
+    assert [watcher.epochs for watcher in watchers] == [[], [0, 1, 2]]
+    assert all(folder.done for folder in folders)
+
+
+def test_a_mistake_of_the_user_is_told_in_one_sentence(data, tmp_path, capfd):
+    wrong = specs(data, options={"sgd": {"lr": 1e30}})
+    with pytest.raises(InputError, match="lower the learning rate"):
+        run_side_by_side(wrong, tmp_path, [Watcher(), Watcher()], device="cpu")
+    assert capfd.readouterr() == ("", "")
+
+
+def kill_oneself(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stumble(*_):
+    raise RuntimeError("a network of one's own")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
+def test_a_training_that_is_killed_is_named(data, tmp_path, monkeypatch):
+    monkeypatch.setattr("ulc.experiments.side_by_side.train", kill_oneself)
+    with pytest.raises(InputError, match=r"ce-s0-.* was killed"):
+        run_side_by_side(specs(data), tmp_path, [Watcher(), Watcher()], device="cpu")
+
+
+def test_a_training_that_fails_says_why_itself(data, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("ulc.experiments.side_by_side.train", stumble)
+    with pytest.raises(RuntimeError, match="failed; see above"):
+        run_side_by_side(specs(data), tmp_path, [Watcher(), Watcher()], device="cpu")
+    assert "a network of one's own" in capfd.readouterr().err
+
+
+def test_what_is_the_same_is_trained_once(data, tmp_path):
+    """Without noise, the ceiling is cross entropy."""
+    plain, _ = specs(data)
+    watchers = [Listening(), Listening()]
+    first, second = run_side_by_side([plain, plain], tmp_path, watchers, device="cpu")
+    assert first.path == second.path
+    assert [watcher.epochs for watcher in watchers] == [[0, 1, 2], []]
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="one core")
+def test_a_run_goes_on_with_the_threads_it_began_with(data, tmp_path):
+    spec, _ = specs(data)
+    with threads(2):
+        folder = run(spec, tmp_path, device="cpu")
+    (folder.path / "done").unlink()
+    with threads(1):
+        again = run(spec, tmp_path, device="cpu")
+        assert torch.get_num_threads() == 1
+    assert again.read_json("environment.json")["threads"] == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_at_ctrl_c_all_stop_and_go_on_another_time(data, tmp_path):
+    """Nothing is said; no process stays behind, and no lock."""
+    endless = specs(data, epochs=100_000)
+    script = (
+        "import signal, sys\n"
+        "from pathlib import Path\n"
+        "from ulc.config import RunSpec\n"
+        "from ulc.experiments.side_by_side import run_side_by_side\n"
+        "from ulc.training.loop import Watcher\n"
+        "specs = [RunSpec.model_validate_json(each) for each in sys.argv[2:]]\n"
+        "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # else deaf\n"
+        "    try: run_side_by_side(specs, Path(sys.argv[1]), [Watcher(), Watcher()])\n"
+        "    except KeyboardInterrupt: print('stopped')\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    running = subprocess.Popen(
+        [sys.executable, tmp_path / "script.py", tmp_path / "runs"]
+        + [spec.model_dump_json() for spec in endless],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    until(lambda: len(list(tmp_path.glob("runs/*/environment.json"))) == 2)
+    os.killpg(running.pid, signal.SIGINT)
+    printed, said = running.communicate(timeout=60)
+    assert (printed, said) == ("stopped\n", "")
+    until(lambda: gone(running.pid))
+    for path in (tmp_path / "runs").iterdir():
+        with RunFolder.open(path).locked():
+            pass
+
+
+def until(holds, seconds=60):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def gone(group):
+    """Whether no process of a process group is left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return True
+    return False

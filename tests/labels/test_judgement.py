@@ -1,0 +1,141 @@
+"""An opinion on three labels, worked by hand."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from ulc.labels.judgement import Judgement
+from ulc.labels.table import (
+    COLUMNS,
+    as_csv,
+    as_parquet,
+    corrected_columns,
+    label_columns,
+    label_rows,
+)
+
+
+@pytest.fixture
+def judgement():
+    """Label 0 is right, label 1 surely wrong, label 2 as likely as not."""
+    return Judgement(
+        given=np.array([0, 1, 2]),
+        clean_probability=np.array([1.0, 0.0, 0.5]),
+        prediction=np.array([[0.2, 0.4, 0.4], [0.7, 0.2, 0.1], [0.9, 0.1, 0.0]]),
+        epistemic=np.array([0.9, 0.5, np.nan]),
+        aleatoric=np.array([0.1, 0.2, np.nan]),
+    )
+
+
+def test_corrected_lies_between_the_given_label_and_the_prediction(judgement):
+    """Third: 0.5·(0, 0, 1) + 0.5·(0.9, 0.1, 0) = (0.45, 0.05, 0.5)."""
+    expected = [[1, 0, 0], [0.7, 0.2, 0.1], [0.45, 0.05, 0.5]]
+    assert np.allclose(judgement.corrected, expected)
+
+
+def test_suggested_is_what_the_corrected_label_favours(judgement):
+    assert judgement.suggested.tolist() == [0, 0, 2]
+
+
+def test_the_class_prior_is_the_mean_of_the_corrected_labels(judgement):
+    """Columns sum to 2.15, 0.25 and 0.6, of 3 in all."""
+    assert np.allclose(judgement.class_prior, [2.15 / 3, 0.25 / 3, 0.2])
+
+
+def test_trusted_includes_the_threshold(judgement):
+    assert judgement.trusted(0.5).tolist() == [True, False, True]
+
+
+def test_looking_changes_nothing(judgement):
+    before = judgement.prediction.copy()
+    assert np.array_equal(judgement.corrected, judgement.corrected)
+    assert np.array_equal(judgement.prediction, before)
+
+
+def test_without_an_opinion_a_label_is_believed_as_far_as_it_is_predicted():
+    prediction = np.array([[0.2, 0.8], [0.9, 0.1]], np.float32)
+    plain = Judgement.of(prediction, np.array([0, 0]))
+    assert np.allclose(plain.clean_probability, [0.2, 0.9])
+    assert np.isnan(plain.epistemic).all()
+    assert np.isnan(plain.aleatoric).all()
+
+
+def test_it_is_stored_and_made_again_by_name(judgement):
+    again = Judgement(**judgement.arrays())
+    assert again.corrected.tolist() == judgement.corrected.tolist()
+
+
+def test_the_table_has_the_most_suspicious_label_first(judgement):
+    """Of the two that stay, the third is less likely right; its loss −log(10⁻⁸) is cut."""
+    rows = list(label_rows(judgement, ("cat", "dog", "cow"), 0.6))
+    assert [row["id"] for row in rows] == [1, 2, 0]
+    assert rows[0] == {
+        "id": 1,
+        "is_label_issue": True,
+        "label_score": 0.0,
+        "given_label": "dog",
+        "predicted_label": "cat",
+        "suggested_label": "cat",
+        "epistemic": 0.5,
+        "aleatoric": 0.2,
+        "loss": round(-np.log(0.2), 6),
+    }
+    # Doubted, but nothing better is suggested.
+    assert rows[1]["is_label_issue"] is False
+    assert rows[1]["epistemic"] is None
+    assert rows[1]["loss"] == pytest.approx(18.420681)
+
+
+def test_the_csv_has_a_header_and_a_line_a_label(judgement):
+    lines = (
+        as_csv(label_columns(judgement, ("cat", "dog", "cow, brown"), 0.5)).decode().splitlines()
+    )
+    assert lines[0].split(",") == list(COLUMNS)
+    assert lines[1].startswith("1,True,0.0,dog,cat,cat,0.5,0.2,")
+    assert '"cow, brown"' in lines[2]
+    assert len(lines) == 4
+
+
+def test_the_csv_holds_what_the_rows_hold_to_the_byte(judgement):
+    """As `csv` writes the rows: a gap is nothing, a number as Python spells it."""
+    names, ids = ("cat", "dog", "cow"), ("/a/ü.png", "x,y", 'quoted "z"')
+    rows = label_rows(judgement, names, 0.5, ids)
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    assert as_csv(label_columns(judgement, names, 0.5, ids)) == buffer.getvalue().encode()
+
+
+@pytest.mark.parametrize("ids", [None, ("a", "b", "c")])
+def test_parquet_holds_the_same_as_csv_with_types(judgement, ids):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    verified = np.array([True, False, False])
+    columns = label_columns(judgement, ("cat", "dog", "cow"), 0.5, ids, verified)
+    text = pd.read_csv(io.BytesIO(as_csv(columns)))
+    typed = pd.read_parquet(io.BytesIO(as_parquet(columns)))
+    assert list(typed.columns) == [*COLUMNS, "verified"]
+    assert typed["is_label_issue"].dtype == bool
+    assert typed["epistemic"].isna().sum() == 1
+    pd.testing.assert_frame_equal(text, typed, check_dtype=False)
+
+
+def test_verified_labels_are_marked_and_come_last(judgement):
+    verified = np.array([False, True, False])
+    columns = label_columns(
+        judgement.with_verified(verified), ("cat", "dog", "cow"), 0.6, verified=verified
+    )
+    assert list(columns) == [*COLUMNS, "verified"]
+    assert columns["id"].tolist() == [2, 0, 1]
+    assert columns["verified"].tolist() == [False, False, True]
+    assert not columns["is_label_issue"].any()
+    assert columns["label_score"][2] == 1
+
+
+def test_corrected_takes_the_suggestion_of_issues_only(judgement):
+    """The third is doubted, but its own class is suggested."""
+    columns = corrected_columns(judgement, ("cat", "dog", "cow"), 0.6, ("a", "b", "c"))
+    assert as_csv(columns).decode() == "id,label\na,cat\nb,cat\nc,cow\n"

@@ -1,0 +1,146 @@
+"""Settings per data set."""
+
+import pytest
+
+from ulc.algorithms import ALGORITHMS, configure
+from ulc.config import DataSpec, NoiseSpec, RunSpec
+from ulc.data.sources import SOURCES
+from ulc.settings.presets import with_preset
+from ulc.settings.variants import VARIANTS, variant
+
+
+def spec(source="cifar10", kind="symmetric", rate=0.5, algorithm="ulc"):
+    return RunSpec(
+        data=DataSpec(source=source), noise=NoiseSpec(kind=kind, rate=rate), algorithm=algorithm
+    )
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_has_settings_that_every_algorithm_takes(source, algorithm):
+    found = with_preset(spec(source, algorithm=algorithm))
+    configure(algorithm, found.options)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "rate", "weight"),
+    [
+        ("cifar10", "symmetric", 0.2, 0),
+        ("cifar10", "symmetric_inclusive", 0.5, 25),
+        ("cifar10", "symmetric", 0.8, 25),
+        ("cifar10", "symmetric", 0.9, 50),
+        ("cifar10", "asymmetric", 0.4, 0),
+        ("cifar100", "symmetric", 0.2, 25),
+        ("cifar100", "symmetric", 0.5, 150),
+    ],
+)
+def test_lambda_u_is_that_of_dividemix_table_7(source, kind, rate, weight):
+    assert with_preset(spec(source, kind, rate)).options["doubtful_weight"] == weight
+
+
+def test_warm_up_is_the_papers():
+    assert with_preset(spec("cifar10")).options["warmup_epochs"] == 30
+    assert with_preset(spec("cifar100")).options["warmup_epochs"] == 40
+    assert with_preset(spec("cifar10", algorithm="dividemix")).options["warmup_epochs"] == 10
+
+
+def test_at_ninety_percent_the_threshold_rises_and_losses_are_averaged():
+    options = with_preset(spec(rate=0.9)).options
+    assert (options["threshold"], options["loss_history"]) == (0.6, 5)
+
+
+def test_what_the_user_says_goes_first_and_epochs_scale():
+    """30 warm-up epochs of 300 are 6 of 60; milestones likewise; a nested option keeps the rest."""
+    found = with_preset(spec("fashion"), epochs=20, options={"sgd": {"lr": 0.1}})
+    assert found.epochs == 20
+    assert found.options["warmup_epochs"] == 5
+    assert found.options["sgd"] == {"lr": 0.1, "milestones": [15]}
+    short = with_preset(spec(), epochs=60).options
+    assert (short["warmup_epochs"], short["sgd"]["milestones"]) == (6, [30])
+
+
+@pytest.mark.parametrize(
+    ("source", "image", "like"),
+    [
+        ("folder", None, "fashion"),
+        ("table", None, "npz"),
+        ("table", "path", "fashion"),
+        ("huggingface", None, "npz"),
+        ("huggingface", "photo", "fashion"),
+    ],
+)
+def test_own_data_take_the_settings_of_their_kind(source, image, like):
+    own = spec(source).model_copy(update={"data": DataSpec(source=source, image=image)})
+    expected = with_preset(spec(like))
+    assert (with_preset(own).epochs, with_preset(own).options) == (
+        expected.epochs,
+        expected.options,
+    )
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_is_one_value_away_from_ulc(name):
+    whole = configure("ulc", variant(spec(), "ulc").options).model_dump()
+    ablated = configure("ulc", variant(spec(), name).options).model_dump()
+    assert sum(whole[key] != ablated[key] for key in whole) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "algorithm", "epochs"),
+    [
+        ("cifar10", "coteaching_plus", 200),
+        ("cifar10", "pencil", 320),
+        ("cifar10", "meta_learning", 130),
+        ("cifar10", "m_correction", 300),
+        ("cifar10", "elr_plus", 200),
+        ("cifar100", "elr_plus", 250),
+        ("cifar10", "ulc", 300),
+    ],
+)
+def test_each_algorithm_trains_as_long_as_its_authors_did(source, algorithm, epochs):
+    assert with_preset(spec(source, algorithm=algorithm)).epochs == epochs
+
+
+def test_a_rival_s_schedule_scales_with_the_epochs():
+    """32 of PENCIL's 320 epochs; 20 of ELR+'s 200, whose steps count too."""
+    pencil = with_preset(spec(algorithm="pencil"), epochs=32).options
+    stages = ("backbone_epochs", "correcting_epochs", "final_epochs")
+    assert [pencil[name] for name in stages] == [7, 13, 12]
+    assert (
+        with_preset(spec(algorithm="elr_plus"), epochs=20).options["average_rampup_steps"] == 4000
+    )
+
+
+@pytest.mark.parametrize("source", ["fashion", "cifar10", "cifar100", "npz"])
+@pytest.mark.parametrize("algorithm", ["pencil", "m_correction", "meta_learning"])
+def test_every_stage_of_a_rival_has_room(source, algorithm):
+    found = with_preset(spec(source, algorithm=algorithm))
+    options = found.options
+    first = {
+        "pencil": options.get("backbone_epochs", 0) + options.get("correcting_epochs", 0),
+        "m_correction": options.get("warmup_epochs", 0) + options.get("dynamic_epochs", 0),
+        "meta_learning": options.get("pretrain_epochs", 0) + options.get("rampup_epochs", 0),
+    }[algorithm]
+    assert 0 < first < found.epochs
+
+
+def test_elr_plus_has_its_authors_settings():
+    hundred = configure("elr_plus", with_preset(spec("cifar100", algorithm="elr_plus")).options)
+    assert (hundred.memory, hundred.penalty, hundred.refine_labels) == (0.9, 7.0, True)
+    paired = configure(
+        "elr_plus", with_preset(spec("cifar10", "asymmetric", 0.4, "elr_plus")).options
+    )
+    assert (paired.memory, paired.penalty) == (0.9, 1.0)
+
+
+def test_m_correction_takes_the_variant_that_was_best_in_its_paper():
+    """M-DYR-H on CIFAR-10 up to 80 % and on CIFAR-100 at 80 %; MD-DYR-SH elsewhere."""
+    found = {
+        (source, rate): configure(
+            "m_correction", with_preset(spec(source, rate=rate, algorithm="m_correction")).options
+        ).bootstrapping
+        for source in ("cifar10", "cifar100")
+        for rate in (0.2, 0.5, 0.8, 0.9)
+    }
+    hard = {key for key, value in found.items() if value == "hard"}
+    assert hard == {("cifar10", 0.2), ("cifar10", 0.5), ("cifar10", 0.8), ("cifar100", 0.8)}
