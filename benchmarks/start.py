@@ -16,14 +16,14 @@ from pathlib import Path
 from ulc.config import RunSpec
 from ulc.settings.presets import with_preset
 from ulc.training.run import run
-from ulc.training.loop import Watcher
+from ulc.training.loop import TrainingProgress
 
-class Stop(Watcher):
+class Stop(TrainingProgress):
     def on_step(self, epoch, seen):
         raise SystemExit
 
 with tempfile.TemporaryDirectory() as folder:
-    run(with_preset(RunSpec()), Path(folder), watcher=Stop())
+    run(with_preset(RunSpec()), Path(folder), progress=Stop())
 """
 
 

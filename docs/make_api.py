@@ -21,8 +21,8 @@ HANDED_OVER = (
     "ulc.training.model.Model",
     "ulc.training.model.Uncertainty",
     "ulc.applying.apply.Applied",
-    "ulc.training.loop.Watcher",
-    "ulc.auditing.AuditWatcher",
+    "ulc.training.loop.TrainingProgress",
+    "ulc.auditing.AuditProgress",
     "ulc.auditing.Choice",
     "ulc.testing.check_algorithm",
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from ulc.config import DataSpec, RunSpec
 from ulc.data.prepare import label
-from ulc.labels.files import Judged
+from ulc.labels.files import LabelFiles
 from ulc.labels.judgement import Judgement
 from ulc.storage.run_folder import RunFolder
 
@@ -33,9 +33,9 @@ def judged_run(data: DataSpec, suspicious: dict[int, str], name="run", **change)
     if source.ids is not None:
         folder.write_json("ids.json", list(source.ids))
     judgement = Judgement(source.labels, clean, prediction, nothing, nothing)
-    Judged(judgement, source.class_names, 0.5, source.ids, source.verified, source.inputs).write(
-        folder
-    )
+    LabelFiles(
+        judgement, source.class_names, 0.5, source.ids, source.verified, source.inputs
+    ).write(folder)
     folder.write_json("summary.json", {"epochs": 1, "last_epochs": 1})
     folder.finish()
     return folder

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.comparison.settings import Cut
-from ulc.evaluation.predicting import mean, score_predictions
+from ulc.evaluation.prediction_scores import mean, score_predictions
 from ulc.labels.prior import with_prior
 from ulc.typing import Floats
 

@@ -5,19 +5,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ulc.applying.apply import Accepting, Applied, apply
-from ulc.auditing import AuditWatcher, audit_spec, run_audit
+from ulc.auditing import AuditProgress, audit_spec, run_audit
 from ulc.auditing.audit import start_fresh as start_fresh_audit
 from ulc.config import DataSpec, RunSpec, checked
 from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError
 from ulc.labels.judgement import Judgement
 from ulc.labels.prior import Prior
-from ulc.prediction.input_spec import Takes
+from ulc.prediction.input_spec import ModelInput
 from ulc.prediction.new_rows import NewRows, NewTable, from_array, from_frame, load_new
 from ulc.prediction.predictor import Predictor
 from ulc.prediction.table import prediction_frame
 from ulc.storage.run_folder import Records, RunFolder
-from ulc.training.loop import Watcher
+from ulc.training.loop import TrainingProgress
 from ulc.training.model import Model
 from ulc.training.run import chosen_device, run, start_fresh
 
@@ -80,7 +80,7 @@ class Run:
         options: label, image, id, skip_broken, as the command has them
         """
         predictor = Predictor.open(self.folder, chosen_device(device))
-        rows = read_new(data, labels, predictor.takes, options)
+        rows = read_new(data, labels, predictor.model_input, options)
         return prediction_frame(predictor.predict(rows, prior=prior), probabilities=probabilities)
 
 
@@ -89,7 +89,7 @@ def train(
     out: str | Path = "runs",
     *,
     device: str = "auto",
-    watcher: Watcher | None = None,
+    progress: TrainingProgress | None = None,
     fresh: bool = False,
 ) -> Run:
     """Train what `spec` says in a folder of its own under `out`.
@@ -99,7 +99,7 @@ def train(
     """
     if fresh:
         start_fresh(spec, Path(out))
-    return Run(run(spec, Path(out), device=device, watcher=watcher))
+    return Run(run(spec, Path(out), device=device, progress=progress))
 
 
 def apply_decisions(
@@ -130,7 +130,7 @@ def audit(
     out: str | Path = "audits",
     *,
     device: str = "auto",
-    watcher: AuditWatcher | None = None,
+    progress: AuditProgress | None = None,
     fresh: bool = False,
     **settings: Any,
 ) -> Run:
@@ -145,7 +145,7 @@ def audit(
     spec = audit_spec(data, **settings)
     if fresh:
         start_fresh_audit(spec, Path(out))
-    return Run(run_audit(spec, Path(out), device=device, watcher=watcher))
+    return Run(run_audit(spec, Path(out), device=device, progress=progress))
 
 
 def load_run(path: str | Path) -> Run:
@@ -154,7 +154,7 @@ def load_run(path: str | Path) -> Run:
 
 
 def read_new(
-    data: Any, labels: Sequence[Any] | None, takes: Takes, options: dict[str, Any]
+    data: Any, labels: Sequence[Any] | None, model_input: ModelInput, options: dict[str, Any]
 ) -> NewRows:
     """A path, a data frame or an array as rows."""
     in_itself = isinstance(data, str | Path) or hasattr(data, "iloc")
@@ -163,9 +163,9 @@ def read_new(
     if not in_itself and options:
         raise InputError(f"an array has no '{min(options)}'; give labels= or drop it")
     if isinstance(data, str | Path):
-        return load_new(data_spec(str(data), options), takes)
+        return load_new(data_spec(str(data), options), model_input)
     if hasattr(data, "iloc"):
         spec = checked(DataSpec, {"source": "table"} | options, where="options")
         table = data.reset_index(drop=True).set_axis(data.columns.map(str), axis=1)
-        return from_frame(NewTable("data", table, Path()), spec, takes)
-    return from_array(data, takes, labels)
+        return from_frame(NewTable("data", table, Path()), spec, model_input)
+    return from_array(data, model_input, labels)

@@ -369,7 +369,7 @@ def tells_who_watches(case: Case) -> None:
     data = case.data()
     algorithm = case.build(data)
     told: list[Averages] = []
-    algorithm.watch = told.append
+    algorithm.on_step = told.append
     for epoch, record in enumerate(case.trained(data)[1]):
         told.clear()
         require(algorithm.run_epoch(epoch) == record, f"watched, epoch {epoch} differs")

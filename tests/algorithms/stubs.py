@@ -2,7 +2,7 @@
 
 import torch
 
-from ulc.blocks.noise_model import Belief
+from ulc.blocks.loss_mixture import Belief
 
 
 class Believes:

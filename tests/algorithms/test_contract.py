@@ -119,7 +119,7 @@ class Relabels(CrossEntropy):
 
 
 class Gambles(CrossEntropy):
-    """Takes NumPy's global random numbers."""
+    """ModelInput NumPy's global random numbers."""
 
     def train_epoch(self, epoch):
         return {**super().train_epoch(epoch), "luck": float(np.random.rand())}  # noqa: NPY002
@@ -134,7 +134,7 @@ class Talks(CrossEntropy):
 
 
 class Peeks(CrossEntropy):
-    """Takes more from the data than the protocol promises."""
+    """ModelInput more from the data than the protocol promises."""
 
     def train_epoch(self, epoch):
         assert len(self.data.stored)

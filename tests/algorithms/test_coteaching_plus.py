@@ -102,7 +102,7 @@ def test_the_forget_rate_is_estimated_while_it_grows_and_then_stays():
     """1 − mean of what the mixtures believe: .3 of .6 and .8; epoch 1 of 2 drops half of it."""
     algorithm = build(gradual_epochs=2)
     six, eight = torch.full((61,), 0.6), torch.full((61,), 0.8)
-    algorithm.noise_model = Believes(six, eight, eight, eight)
+    algorithm.loss_mixture = Believes(six, eight, eight, eight)
     rates = [algorithm.run_epoch(epoch)["forget_rate"] for epoch in range(5)]
     assert rates == pytest.approx([0.0, 0.15, 0.2, 0.2, 0.2], abs=1e-6)
 

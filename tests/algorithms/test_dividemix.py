@@ -35,9 +35,9 @@ def test_each_network_divides_for_its_peer(masks):
     losses = [example_losses(learner, algorithm.data) for learner in algorithm.pair]
     half = torch.arange(61) < 30
     of_first, of_second = torch.where(half, 0.9, 0.1), torch.where(half, 0.2, 0.8)
-    algorithm.noise_model = Believes(of_first, of_second)
+    algorithm.loss_mixture = Believes(of_first, of_second)
     algorithm.run_epoch(0)
-    for asked, expected in zip(algorithm.noise_model.asked, losses, strict=True):
+    for asked, expected in zip(algorithm.loss_mixture.asked, losses, strict=True):
         torch.testing.assert_close(asked, expected)
     assert torch.equal(algorithm.clean_probability, torch.stack([of_second, of_first]))
     assert torch.equal(masks[0], ~half)
@@ -48,14 +48,14 @@ def test_labels_likelier_right_than_the_threshold_are_trusted(masks):
     """Strictly: p > τ."""
     algorithm = build(warmup_epochs=0, threshold=0.5)
     clean = torch.tensor([0.5, 0.5 - 1e-6, 0.5 + 1e-6]).repeat(21)[:61]
-    algorithm.noise_model = Believes(clean, clean)
+    algorithm.loss_mixture = Believes(clean, clean)
     algorithm.run_epoch(0)
     for mask in masks:
         assert mask.tolist() == [False, False, True] * 20 + [False]
 
 
 def test_the_mixture_is_one_for_all_classes_and_as_the_authors_have_it():
-    model = build().noise_model
+    model = build().loss_mixture
     assert not model.per_class
     assert not model.monotone
     assert not model.one_component_guard
@@ -168,13 +168,13 @@ def test_losses_are_averaged_over_the_last_epochs_where_asked():
     """At 90 % noise: the mean of the losses scaled to [0, 1] by each network."""
     algorithm = build(warmup_epochs=0, loss_history=2)
     clean = torch.linspace(0, 1, 61)
-    algorithm.noise_model = Believes(*[clean] * 4)
+    algorithm.loss_mixture = Believes(*[clean] * 4)
     scaled = []
     for epoch in range(2):
         losses = [example_losses(learner, algorithm.data) for learner in algorithm.pair]
         scaled.append([(each - each.min()) / (each.max() - each.min()) for each in losses])
         algorithm.run_epoch(epoch)
-    asked = algorithm.noise_model.asked
+    asked = algorithm.loss_mixture.asked
     for side in range(2):
         torch.testing.assert_close(asked[side], scaled[0][side])
         torch.testing.assert_close(asked[2 + side], (scaled[0][side] + scaled[1][side]) / 2)

@@ -10,7 +10,7 @@ from stubs import catch_losses, spy_on_batches
 
 from ulc.algorithms import m_correction as module
 from ulc.algorithms.m_correction import MCorrection
-from ulc.blocks.noise_model import BetaNoiseModel
+from ulc.blocks.loss_mixture import BetaLossMixture
 from ulc.blocks.per_sample import example_losses
 from ulc.testing import Case, toy_data
 
@@ -165,9 +165,9 @@ def test_what_is_done_when(monkeypatch, kind, phases):
             name,
             lambda *rest, name=name, method=method: done.append(name) or method(*rest),
         )
-    fitted, fit = [], BetaNoiseModel.fit
+    fitted, fit = [], BetaLossMixture.fit
     monkeypatch.setattr(
-        BetaNoiseModel, "fit", lambda self, *rest: fitted.append(rest[0]) or fit(self, *rest)
+        BetaLossMixture, "fit", lambda self, *rest: fitted.append(rest[0]) or fit(self, *rest)
     )
     for epoch in range(4):
         losses = example_losses(algorithm.learner, algorithm.data).double()
@@ -197,7 +197,7 @@ def test_the_judgement_is_a_mixture_on_present_losses(monkeypatch):
     for epoch in range(3):
         algorithm.run_epoch(epoch)
     losses = example_losses(algorithm.learner, algorithm.data)
-    expected = BetaNoiseModel(per_class=False).judge(losses, algorithm.data.given, K)
+    expected = BetaLossMixture(per_class=False).judge(losses, algorithm.data.given, K)
     np.testing.assert_allclose(
         algorithm.judge().clean_probability, expected.clean_probability, atol=1e-4
     )
@@ -209,7 +209,7 @@ def test_what_is_recorded():
     assert set(algorithm.run_epoch(0)) == {"loss"}
     losses = example_losses(algorithm.learner, algorithm.data)
     record = algorithm.run_epoch(1)
-    belief = BetaNoiseModel(per_class=False).judge(losses, algorithm.data.given, K)
+    belief = BetaLossMixture(per_class=False).judge(losses, algorithm.data.given, K)
     assert record["clean"] == pytest.approx(float(belief.clean_probability.mean()), abs=1e-5)
     assert record["reliable"] in (0.0, 1.0)
 

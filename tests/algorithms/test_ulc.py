@@ -10,9 +10,9 @@ from stubs import Believes, catch_losses, spy_on_division
 
 from ulc.algorithms import ulc as module
 from ulc.algorithms.ulc import ULC, correct, trust
+from ulc.blocks.loss_mixture import BetaLossMixture, GaussianLossMixture
 from ulc.blocks.losses import negative_entropy
 from ulc.blocks.mixmatch import MixedLoss
-from ulc.blocks.noise_model import BetaNoiseModel, GaussianNoiseModel
 from ulc.blocks.uncertainty import (
     CorruptedLogProbability,
     Integrated,
@@ -93,7 +93,7 @@ class TestCorrectLabels:
                 said[id(learner)].log(), 0.1 * said[id(learner)]
             ),
         )
-        algorithm.noise_model = Believes(*self.clean)
+        algorithm.loss_mixture = Believes(*self.clean)
         record = algorithm.correct_labels()
         return algorithm, record
 
@@ -102,7 +102,7 @@ class TestCorrectLabels:
         algorithm, _ = self.corrected(monkeypatch)
         given = algorithm.data.given
         for asked, prediction in zip(
-            algorithm.noise_model.asked, (self.first, self.second), strict=True
+            algorithm.loss_mixture.asked, (self.first, self.second), strict=True
         ):
             torch.testing.assert_close(asked, -prediction[torch.arange(8), given].log())
 
@@ -410,13 +410,13 @@ class TestAblationsAreValues:
     @pytest.mark.parametrize("value", [True, False])
     @pytest.mark.parametrize("option", ["per_class", "monotone", "one_component_guard"])
     def test_the_noise_model(self, option, value):
-        model = build(**{option: value}).noise_model
-        assert isinstance(model, GaussianNoiseModel)
+        model = build(**{option: value}).loss_mixture
+        assert isinstance(model, GaussianLossMixture)
         assert getattr(model, option) is value
 
     def test_the_mixture(self):
-        assert isinstance(build(mixture="beta").noise_model, BetaNoiseModel)
-        assert build(mixture="beta").noise_model.per_class
+        assert isinstance(build(mixture="beta").loss_mixture, BetaLossMixture)
+        assert build(mixture="beta").loss_mixture.per_class
 
     def test_the_logit_noise(self):
         off, local, shared = (build(logit_noise=kind) for kind in ("off", "local", "shared"))

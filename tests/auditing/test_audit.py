@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ulc
-from ulc.auditing import AuditWatcher, audit_spec, choices
+from ulc.auditing import AuditProgress, audit_spec, choices
 from ulc.auditing.audit import Trained, is_better, learned_by_heart, mean_of, reason
 from ulc.auditing.cross_fit import folds_of, with_copies
 from ulc.config import RunSpec
@@ -17,7 +17,7 @@ from ulc.errors import InputError
 from ulc.labels.duplicates import find_copies
 from ulc.labels.judgement import Judgement
 from ulc.storage.run_folder import RunFolder
-from ulc.training.loop import Watcher
+from ulc.training.loop import TrainingProgress
 from ulc.training.model import Model
 from ulc.training.run import run
 
@@ -50,11 +50,11 @@ def audited(tmp_path_factory):
     file = root / "data.npz"
     np.savez(file, X=vectors, y=names[given], y_true=names[true], ids=ids)
     told = Told()
-    folder = audit(file, root / "audits", watcher=told, epochs=20)
+    folder = audit(file, root / "audits", progress=told, epochs=20)
     return folder, told, names[given], names[true], ids
 
 
-class Told(AuditWatcher):
+class Told(AuditProgress):
     def __init__(self):
         self.choices, self.stages = [], []
 
@@ -208,14 +208,14 @@ def test_a_training_stopped_in_its_middle_keeps_what_it_kept():
     content = {"data": data, "epochs": 5, "held_out": 0.2, "options": {"warmup_epochs": 1}}
     spec = RunSpec.model_validate(content)
 
-    class Stop(Watcher):
+    class Stop(TrainingProgress):
         def on_epoch(self, record):
             if record["epoch"] == 3:
                 raise KeyboardInterrupt
 
     whole = run(spec, Path("whole"))
     with pytest.raises(KeyboardInterrupt):
-        run(spec, Path("broken"), watcher=Stop(), save_every=0)
+        run(spec, Path("broken"), progress=Stop(), save_every=0)
     again = run(spec, Path("broken"))
     for name in ("labels.csv", "model.safetensors", "judgement.npz"):
         assert again.read(name) == whole.read(name)
@@ -238,14 +238,14 @@ def test_a_stopped_audit_goes_on_to_the_same_bits():
     np.savez("data.npz", X=vectors, y=given)
     whole = audit("data.npz", "whole", **QUICK)
 
-    class Stop(AuditWatcher):
+    class Stop(AuditProgress):
         def training(self, title, epochs):
             if title == "ULC":
                 raise KeyboardInterrupt
             return super().training(title, epochs)
 
     with pytest.raises(KeyboardInterrupt):
-        audit("data.npz", "broken", watcher=Stop(), **QUICK)
+        audit("data.npz", "broken", progress=Stop(), **QUICK)
     (folder,) = Path("broken").iterdir()
     assert not (folder / "done").exists()
     assert not (folder / "labels.csv").exists()

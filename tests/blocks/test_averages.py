@@ -28,7 +28,7 @@ def test_the_values_that_came_are_not_changed():
 
 def test_whoever_watches_is_told_after_each_step():
     told = []
-    seen = Averages(watch=lambda averages: told.append(averages.record()))
+    seen = Averages(on_step=lambda averages: told.append(averages.record()))
     seen.add(loss=2.0)
     seen.add(loss=4.0)
     assert told == [{"loss": 2.0}, {"loss": 3.0}]

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
 from ulc import InputError, find_label_issues
-from ulc.blocks.noise_model import GaussianNoiseModel
-from ulc.labels.confusion import LabelNoise
+from ulc.blocks.loss_mixture import GaussianLossMixture
+from ulc.labels.confusion import ConfusionModel
 from ulc.labels.table import COLUMNS
 
 FRUIT = np.array(["apple", "banana", "cherry"])
@@ -46,7 +46,7 @@ def test_probabilities_give_issues_and_suggestions(noisy):
 def test_probabilities_are_judged_by_which_class_is_taken_for_which(noisy):
     _, given, _, probability = noisy
     table = find_label_issues(given, pred_probs=probability)
-    posterior = LabelNoise.fit(probability, given).posterior(probability, given)
+    posterior = ConfusionModel.fit(probability, given).posterior(probability, given)
     np.testing.assert_allclose(table.label_score, posterior[np.arange(300), given])
     assert table.suggested_label.tolist() == posterior.argmax(1).tolist()
     assert table.is_label_issue.tolist() == (posterior.argmax(1) != given).tolist()
@@ -57,7 +57,7 @@ def test_losses_are_judged_by_a_mixture_for_each_class_and_suggest_nothing(noisy
     losses = losses_of(probability, given)
     table = find_label_issues(FRUIT[given], losses=losses)
     assert list(table.columns) == list(COLUMNS)
-    model = GaussianNoiseModel(per_class=True, one_component_guard=True)
+    model = GaussianLossMixture(per_class=True, one_component_guard=True)
     belief = model.judge(torch.from_numpy(losses), torch.from_numpy(given), 3)
     np.testing.assert_array_equal(table.label_score, belief.clean_probability.numpy())
     assert (table.is_label_issue == (table.label_score < 0.5)).all()

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from ulc.evaluation.judging import by_group, detection, score_judgement
-from ulc.evaluation.predicting import calibration_error, score_predictions
+from ulc.evaluation.judgement_scores import by_group, detection, score_judgement
+from ulc.evaluation.prediction_scores import calibration_error, score_predictions
 from ulc.evaluation.ranking import ranking
 from ulc.labels.judgement import Judgement
 

@@ -14,11 +14,11 @@ from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.errors import InputError
 from ulc.experiments.side_by_side import run_side_by_side
 from ulc.storage.run_folder import RunFolder
-from ulc.training.loop import Watcher
+from ulc.training.loop import TrainingProgress
 from ulc.training.run import run, threads, usable_cores
 
 
-class Listening(Watcher):
+class Listening(TrainingProgress):
     def __init__(self):
         self.epochs = []
         self.steps = []
@@ -46,9 +46,9 @@ def specs(data, epochs=3, options=None):
 
 
 def test_they_end_as_if_each_had_been_trained_alone(data, tmp_path):
-    """To the bit, given as many threads; and each watcher hears of its own training."""
-    watchers = [Listening(), Listening()]
-    found = run_side_by_side(specs(data), tmp_path / "both", watchers, device="cpu")
+    """To the bit, given as many threads; and each progress hears of its own training."""
+    progresses = [Listening(), Listening()]
+    found = run_side_by_side(specs(data), tmp_path / "both", progresses, device="cpu")
     cores = max(1, torch.get_num_threads() // 2)
     with threads(cores):
         alone = [run(spec, tmp_path / "alone", device="cpu") for spec in specs(data)]
@@ -57,24 +57,24 @@ def test_they_end_as_if_each_had_been_trained_alone(data, tmp_path):
         assert one.read("model.safetensors") == other.read("model.safetensors")
         assert one.read("labels.csv") == other.read("labels.csv")
         assert one.read_json("environment.json")["threads"] == cores
-    assert [watcher.epochs for watcher in watchers] == [[0, 1, 2]] * 2
-    assert all(set(means) == {"loss"} for watcher in watchers for _, means in watcher.steps)
+    assert [progress.epochs for progress in progresses] == [[0, 1, 2]] * 2
+    assert all(set(means) == {"loss"} for progress in progresses for _, means in progress.steps)
 
 
 def test_what_is_done_is_not_repeated(data, tmp_path):
     first, second = specs(data)
     before = run(first, tmp_path, device="cpu").read("records.jsonl")
-    watchers = [Listening(), Listening()]
-    folders = run_side_by_side([first, second], tmp_path, watchers, device="cpu")
+    progresses = [Listening(), Listening()]
+    folders = run_side_by_side([first, second], tmp_path, progresses, device="cpu")
     assert folders[0].read("records.jsonl") == before
-    assert [watcher.epochs for watcher in watchers] == [[], [0, 1, 2]]
+    assert [progress.epochs for progress in progresses] == [[], [0, 1, 2]]
     assert all(folder.done for folder in folders)
 
 
 def test_a_mistake_of_the_user_is_told_in_one_sentence(data, tmp_path, capfd):
     wrong = specs(data, options={"sgd": {"lr": 1e30}})
     with pytest.raises(InputError, match="lower the learning rate"):
-        run_side_by_side(wrong, tmp_path, [Watcher(), Watcher()], device="cpu")
+        run_side_by_side(wrong, tmp_path, [TrainingProgress(), TrainingProgress()], device="cpu")
     assert capfd.readouterr() == ("", "")
 
 
@@ -90,23 +90,27 @@ def stumble(*_):
 def test_a_training_that_is_killed_is_named(data, tmp_path, monkeypatch):
     monkeypatch.setattr("ulc.experiments.side_by_side.train", kill_oneself)
     with pytest.raises(InputError, match=r"ce-s0-.* was killed"):
-        run_side_by_side(specs(data), tmp_path, [Watcher(), Watcher()], device="cpu")
+        run_side_by_side(
+            specs(data), tmp_path, [TrainingProgress(), TrainingProgress()], device="cpu"
+        )
 
 
 def test_a_training_that_fails_says_why_itself(data, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("ulc.experiments.side_by_side.train", stumble)
     with pytest.raises(RuntimeError, match="failed; see above"):
-        run_side_by_side(specs(data), tmp_path, [Watcher(), Watcher()], device="cpu")
+        run_side_by_side(
+            specs(data), tmp_path, [TrainingProgress(), TrainingProgress()], device="cpu"
+        )
     assert "a network of one's own" in capfd.readouterr().err
 
 
 def test_what_is_the_same_is_trained_once(data, tmp_path):
     """Without noise, the ceiling is cross entropy."""
     plain, _ = specs(data)
-    watchers = [Listening(), Listening()]
-    first, second = run_side_by_side([plain, plain], tmp_path, watchers, device="cpu")
+    progresses = [Listening(), Listening()]
+    first, second = run_side_by_side([plain, plain], tmp_path, progresses, device="cpu")
     assert first.path == second.path
-    assert [watcher.epochs for watcher in watchers] == [[0, 1, 2], []]
+    assert [progress.epochs for progress in progresses] == [[0, 1, 2], []]
 
 
 @pytest.mark.skipif(usable_cores() < 2, reason="one core")
@@ -130,11 +134,12 @@ def test_at_ctrl_c_all_stop_and_go_on_another_time(data, tmp_path):
         "from pathlib import Path\n"
         "from ulc.config import RunSpec\n"
         "from ulc.experiments.side_by_side import run_side_by_side\n"
-        "from ulc.training.loop import Watcher\n"
+        "from ulc.training.loop import TrainingProgress\n"
         "specs = [RunSpec.model_validate_json(each) for each in sys.argv[2:]]\n"
         "if __name__ == '__main__':\n"
-        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # else deaf\n"
-        "    try: run_side_by_side(specs, Path(sys.argv[1]), [Watcher(), Watcher()])\n"
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)  # else ignored\n"
+        "    quiet = [TrainingProgress(), TrainingProgress()]\n"
+        "    try: run_side_by_side(specs, Path(sys.argv[1]), quiet)\n"
         "    except KeyboardInterrupt: print('stopped')\n"
     )
     (tmp_path / "script.py").write_text(script)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ulc.labels.confusion import ByClass, LabelNoise, cooled, explained, log_likelihood
+from ulc.labels.confusion import ByClass, ConfusionModel, cooled, explained, log_likelihood
 
 
 def population(rate, rows=4000, classes=4, sharp=4.0, seed=0):
@@ -23,7 +23,7 @@ def population(rate, rows=4000, classes=4, sharp=4.0, seed=0):
 def test_the_rate_is_found_beside_a_model_that_errs_by_itself(rate):
     probability, true, labels = population(rate)
     assert (probability.argmax(1) != true).mean() > 0.05  # the model is not perfect
-    noise = LabelNoise.fit(probability, labels)
+    noise = ConfusionModel.fit(probability, labels)
     assert noise.rate(probability, labels) == pytest.approx(rate, abs=0.04)
     assert 0.6 < noise.temperature < 1.1
 
@@ -31,7 +31,7 @@ def test_the_rate_is_found_beside_a_model_that_errs_by_itself(rate):
 def test_a_model_that_is_too_sure_or_not_sure_enough_is_brought_back():
     probability, _, labels = population(0.2)
     for power in (0.6, 1.7):
-        noise = LabelNoise.fit(cooled(probability, 1 / power), labels)
+        noise = ConfusionModel.fit(cooled(probability, 1 / power), labels)
         assert 0.7 * power < noise.temperature < 1.1 * power
         assert noise.rate(cooled(probability, 1 / power), labels) == pytest.approx(0.2, abs=0.03)
 
@@ -40,14 +40,14 @@ def test_the_transition_is_that_of_the_labels():
     probability, true, _ = population(0.0, rows=20_000)
     rng = np.random.default_rng(1)
     given = np.where((true == 0) & (rng.random(len(true)) < 0.5), 2, true)  # half of 0 become 2
-    found = np.array(LabelNoise.fit(probability, given).transition)
+    found = np.array(ConfusionModel.fit(probability, given).transition)
     expected = np.eye(4)
     expected[0] = [0.5, 0, 0.5, 0]
     assert found == pytest.approx(expected, abs=0.05)
 
 
 def test_the_posterior_is_bayes_rule():
-    noise = LabelNoise(temperature=1.0, transition=((0.9, 0.1), (0.2, 0.8)))
+    noise = ConfusionModel(temperature=1.0, transition=((0.9, 0.1), (0.2, 0.8)))
     probability, labels = np.array([[0.3, 0.7]]), np.array([0])
     right = 0.3 * 0.9 / (0.3 * 0.9 + 0.7 * 0.2)
     assert noise.posterior(probability, labels) == pytest.approx(np.array([[right, 1 - right]]))
@@ -56,7 +56,7 @@ def test_the_posterior_is_bayes_rule():
 def test_clean_labels_are_left_in_peace():
     """Of labels that are all right, hardly one is likelier wrong, though the model errs often."""
     probability, true, labels = population(0.0)
-    noise = LabelNoise.fit(probability, labels)
+    noise = ConfusionModel.fit(probability, labels)
     doubted = noise.posterior(probability, labels).argmax(1) != labels
     assert doubted.mean() < 0.005 < 0.05 < (probability.argmax(1) != true).mean()
 
@@ -67,7 +67,7 @@ def test_a_model_that_has_learned_the_noise_is_no_excuse_for_the_labels():
     probability = 0.7 * np.eye(3)[true] + 0.1
     moved = np.arange(600) < 120
     given = np.where(moved, (true + 1 + np.arange(600) // 3 % 2) % 3, true)
-    noise = LabelNoise.fit(probability, given)
+    noise = ConfusionModel.fit(probability, given)
     doubted = noise.posterior(probability, given).argmax(1) != given
     assert (doubted == moved).all()
 
@@ -75,7 +75,7 @@ def test_a_model_that_has_learned_the_noise_is_no_excuse_for_the_labels():
 def test_few_rows_claim_little():
     probability, _, _ = population(0.0, rows=6)
     every_label_wrong = (probability.argmax(1) + 1) % 4
-    noise = LabelNoise.fit(probability, every_label_wrong)
+    noise = ConfusionModel.fit(probability, every_label_wrong)
     assert np.isfinite(noise.transition).all()
     assert np.diag(noise.transition).min() > 0.2  # not even then is every label of a class wrong
 
@@ -86,10 +86,10 @@ def test_whatever_comes_rows_are_distributions(rows, classes, seed):
     rng = np.random.default_rng(seed)
     probability = rng.dirichlet(np.full(classes, 0.1), rows)
     labels = rng.integers(0, classes, rows)
-    noise = LabelNoise.fit(probability, labels)
+    noise = ConfusionModel.fit(probability, labels)
     assert np.array(noise.transition).sum(1) == pytest.approx(1)
     assert noise.posterior(probability, labels).sum(1) == pytest.approx(1, abs=1e-5)
-    assert LabelNoise.model_validate_json(noise.model_dump_json()) == noise
+    assert ConfusionModel.model_validate_json(noise.model_dump_json()) == noise
 
 
 def test_em_settles_where_the_labels_are_likelier():

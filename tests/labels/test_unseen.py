@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ulc.errors import InputError
 from ulc.labels.judgement import Judgement
-from ulc.labels.unseen import NEAREST, judge_new
+from ulc.labels.unseen import NEAREST, judge_unseen
 
 NOTHING = np.nan
 
@@ -30,7 +30,7 @@ def trained(chosen, given, clean, classes=3):
 
 def judged(training, chosen, given):
     given = np.asarray(given)
-    return judge_new(training, predictions(chosen, given), given).clean_probability
+    return judge_unseen(training, predictions(chosen, given), given).clean_probability
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_the_order_of_the_training_rows_does_not_matter(seed):
 def test_uncertainties_ride_along_and_are_nothing_where_nobody_gave_them(training):
     given = np.array([0, 1])
     prediction = predictions([0.5, 0.5], given)
-    told = judge_new(training, prediction, given, epistemic=np.array([0.1, 0.2]))
+    told = judge_unseen(training, prediction, given, epistemic=np.array([0.1, 0.2]))
     np.testing.assert_array_equal(told.epistemic, [0.1, 0.2])
     assert np.isnan(told.aleatoric).all()
     np.testing.assert_array_equal(told.prediction, prediction)
@@ -121,15 +121,15 @@ def test_uncertainties_ride_along_and_are_nothing_where_nobody_gave_them(trainin
 
 def test_no_labels_are_no_opinion(training):
     none = np.zeros(0, int)
-    assert judge_new(training, np.zeros((0, 3)), none).clean_probability.shape == (0,)
+    assert judge_unseen(training, np.zeros((0, 3)), none).clean_probability.shape == (0,)
 
 
 @pytest.mark.parametrize("label", [-1, 3])
 def test_a_label_that_the_model_does_not_know_is_refused(training, label):
     with pytest.raises(InputError, match=rf"row 1 has label {label}, which the model does not"):
-        judge_new(training, np.full((2, 3), 1 / 3), np.array([0, label]))
+        judge_unseen(training, np.full((2, 3), 1 / 3), np.array([0, label]))
 
 
 def test_predictions_of_another_shape_are_refused(training):
     with pytest.raises(InputError, match=r"shape \(2, 4\); give 3 probabilities for each of the 2"):
-        judge_new(training, np.full((2, 4), 1 / 4), np.array([0, 1]))
+        judge_unseen(training, np.full((2, 4), 1 / 4), np.array([0, 1]))

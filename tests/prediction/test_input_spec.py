@@ -6,12 +6,12 @@ from PIL import Image, ImageOps
 
 from ulc.config import DataSpec
 from ulc.errors import InputError
-from ulc.prediction.input_spec import Takes, brought
+from ulc.prediction.input_spec import ModelInput, resize_to_model
 from ulc.prediction.new_labels import class_numbers
 
 
 def taking(*image):
-    return Takes(("a", "b"), DataSpec(), image or None)
+    return ModelInput(("a", "b"), DataSpec(), image or None)
 
 
 def images(*shape):
@@ -20,21 +20,21 @@ def images(*shape):
 
 def test_what_fits_is_left_alone():
     some = images(3, 1, 5, 7)
-    assert brought(some, taking(1, 5, 7), "x") is some
-    assert brought(some, taking(0, 5, 7), "x") is some
+    assert resize_to_model(some, taking(1, 5, 7), "x") is some
+    assert resize_to_model(some, taking(0, 5, 7), "x") is some
 
 
 def test_grey_becomes_colour_and_back_to_the_bit():
     grey = images(4, 1, 6, 6)
-    colour = brought(grey, taking(3, 6, 6), "x")
+    colour = resize_to_model(grey, taking(3, 6, 6), "x")
     assert colour.shape == (4, 3, 6, 6)
-    np.testing.assert_array_equal(brought(colour, taking(1, 6, 6), "x"), grey)
+    np.testing.assert_array_equal(resize_to_model(colour, taking(1, 6, 6), "x"), grey)
 
 
 def test_colour_becomes_grey_as_pillow_does_it():
     colour = images(2, 3, 6, 6)
     wanted = [Image.fromarray(each.transpose(1, 2, 0)).convert("L") for each in colour]
-    found = brought(colour, taking(1, 6, 6), "x")
+    found = resize_to_model(colour, taking(1, 6, 6), "x")
     np.testing.assert_array_equal(found[:, 0], [np.asarray(each) for each in wanted])
 
 
@@ -42,7 +42,7 @@ def test_another_size_is_met_as_files_of_images_are():
     colour = images(2, 3, 20, 9)
     whole = [Image.fromarray(each.transpose(1, 2, 0)) for each in colour]
     wanted = [ImageOps.fit(each, (8, 6), Image.Resampling.BICUBIC) for each in whole]
-    found = brought(colour, taking(3, 6, 8), "x")
+    found = resize_to_model(colour, taking(3, 6, 8), "x")
     assert found.shape == (2, 3, 6, 8)
     np.testing.assert_array_equal(
         found.transpose(0, 2, 3, 1), [np.asarray(each) for each in wanted]
@@ -54,12 +54,12 @@ def test_another_size_is_met_as_files_of_images_are():
 )
 def test_other_channels_are_refused(channels, wanted):
     with pytest.raises(InputError, match=rf"x: images have 2 channels; give {wanted}"):
-        brought(images(1, 2, 6, 6), taking(channels, 6, 6), "x")
+        resize_to_model(images(1, 2, 6, 6), taking(channels, 6, 6), "x")
 
 
 def test_images_are_refused_where_none_are_taken():
     with pytest.raises(InputError, match="x: images, but the run learned from vectors of"):
-        brought(images(1, 3, 6, 6), taking(), "x")
+        resize_to_model(images(1, 3, 6, 6), taking(), "x")
 
 
 def test_labels_are_found_by_name_and_whole_numbers_without_their_decimals():

@@ -112,8 +112,8 @@ def test_a_table_is_predicted_as_the_model_does_and_its_labels_are_scored(table_
     run = load_run(table_run)
     from ulc.prediction.predictor import Predictor
 
-    takes = Predictor.open(run.folder, "cpu").takes
-    wanted = run.model.predict_proba(takes.encoding.transform(new, "new"))
+    model_input = Predictor.open(run.folder, "cpu").model_input
+    wanted = run.model.predict_proba(model_input.encoding.transform(new, "new"))
     written = found[[f"probability_{name}" for name in NAMES]].to_numpy()
     np.testing.assert_allclose(written, wanted, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found["confidence"], wanted.max(1), rtol=1e-4)

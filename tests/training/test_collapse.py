@@ -3,7 +3,7 @@
 import torch
 
 from ulc.auditing.audit import likeliest_epoch
-from ulc.training.collapse import Watch
+from ulc.training.collapse import CollapseMonitor
 from ulc.training.held_out import HeldOut
 
 NAMES = ("cat", "dog")
@@ -11,7 +11,7 @@ NAMES = ("cat", "dog")
 
 def watch(rows=400):
     given = torch.tensor([0, 1] * (rows // 2))
-    return Watch(HeldOut(torch.zeros(rows, 2), given, None), NAMES)
+    return CollapseMonitor(HeldOut(torch.zeros(rows, 2), given, None), NAMES)
 
 
 def record(agreement=0.8, likelihood=-0.5, trusted=0.7, networks_agree=0.9, predicted=(0.5, 0.5)):
@@ -36,7 +36,7 @@ def test_the_last_epoch_within_a_standard_error_of_the_best_is_kept():
 
 def test_warming_up_is_not_kept_however_good():
     best, fair, poor = record(0.9), record(0.8), record(0.7)
-    warming = Watch(watch().held_out, NAMES, first=1)
+    warming = CollapseMonitor(watch().held_out, NAMES, first=1)
     assert not warming.keeps([best])
     assert warming.keeps([best, poor])
     assert warming.keeps([best, poor, fair])

@@ -15,7 +15,7 @@ from ulc import load_run, train
 from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, RunSpec
 from ulc.errors import InputError
 from ulc.storage.run_folder import RunFolder
-from ulc.training.loop import Watcher, summarise
+from ulc.training.loop import TrainingProgress, summarise
 from ulc.training.run import run
 
 
@@ -85,7 +85,7 @@ def test_the_saved_model_predicts_what_was_scored(spec, tmp_path):
     assert (skewed.argmax(1) == 0).all()
 
 
-class StopAfter(Watcher):
+class StopAfter(TrainingProgress):
     def __init__(self, epoch):
         self.epoch = epoch
 
@@ -98,7 +98,7 @@ class StopAfter(Watcher):
 def test_a_stopped_run_goes_on_to_the_same_bits(spec, tmp_path, stopped_after):
     whole = run(spec, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        run(spec, tmp_path / "parts", watcher=StopAfter(stopped_after), save_every=0)
+        run(spec, tmp_path / "parts", progress=StopAfter(stopped_after), save_every=0)
     parts = run(spec, tmp_path / "parts", save_every=0)
     assert_same_run(whole, parts)
 
@@ -109,11 +109,11 @@ def test_a_run_killed_by_force_goes_on_to_the_same_bits(spec, tmp_path):
     spec_file.write_text(spec.write())
     script = (
         "import sys; from pathlib import Path; from ulc.config import RunSpec;"
-        "from ulc.training.run import run; from ulc.training.loop import Watcher\n"
-        "class Slow(Watcher):\n"
+        "from ulc.training.run import run; from ulc.training.loop import TrainingProgress\n"
+        "class Slow(TrainingProgress):\n"
         "    def on_epoch(self, record):\n"
         "        import time; print(record['epoch'], flush=True); time.sleep(0.5)\n"
-        "run(RunSpec.read(Path(sys.argv[1])), Path(sys.argv[2]), watcher=Slow(), save_every=0)\n"
+        "run(RunSpec.read(Path(sys.argv[1])), Path(sys.argv[2]), progress=Slow(), save_every=0)\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(spec_file), str(tmp_path / "parts")],

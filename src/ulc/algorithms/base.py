@@ -32,7 +32,7 @@ class Algorithm(nn.Module, ABC):
 
     config_class: ClassVar[type[Spec]]
     threshold: float = 0.5
-    watch: Callable[[Averages], None] | None = None
+    on_step: Callable[[Averages], None] | None = None
 
     def __init__(self, data: TrainingData) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class Algorithm(nn.Module, ABC):
 
     def averages(self) -> Averages:
         """Running means that whoever watches can follow."""
-        return Averages(self.watch)
+        return Averages(self.on_step)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from torch import Tensor
 from ulc.algorithms.base import Algorithm
 from ulc.blocks.averages import Record
 from ulc.blocks.learner import Learner, make_pair
-from ulc.blocks.noise_model import GaussianNoiseModel
+from ulc.blocks.loss_mixture import GaussianLossMixture
 from ulc.blocks.per_sample import example_losses
 from ulc.blocks.schedules import linear_rampup
 from ulc.config import Adam, Spec
@@ -48,7 +48,7 @@ class CoTeachingPlus(Algorithm):
         super().__init__(data)
         self.config = config
         self.pair = make_pair(lambda: Learner(new_network(HeadSpec()), config.adam))
-        self.noise_model = GaussianNoiseModel(per_class=False, one_component_guard=True)
+        self.loss_mixture = GaussianLossMixture(per_class=False, one_component_guard=True)
         self.register_buffer("forget_rate", torch.tensor(config.forget_rate or 0.0).double())
         self.register_buffer("dropped", torch.zeros((), dtype=torch.float64))
 
@@ -79,7 +79,7 @@ class CoTeachingPlus(Algorithm):
         """The share of labels that a mixture on the losses does not believe, mean of both."""
         given, classes = self.data.given, self.data.num_classes
         beliefs = [
-            self.noise_model.judge(example_losses(learner, self.data), given, classes)
+            self.loss_mixture.judge(example_losses(learner, self.data), given, classes)
             for learner in self.pair
         ]
         doubted = [1 - float(each.clean_probability.mean()) for each in beliefs]

@@ -12,9 +12,9 @@ from ulc.blocks.averages import Record
 from ulc.blocks.dividing import divide
 from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair
 from ulc.blocks.loss_history import LossHistory
+from ulc.blocks.loss_mixture import GaussianLossMixture
 from ulc.blocks.losses import negative_entropy, prior_penalty
 from ulc.blocks.mixmatch import MixedLoss, Targeted, guess, mixmatch_loss, sharpen
-from ulc.blocks.noise_model import GaussianNoiseModel
 from ulc.blocks.per_sample import example_losses
 from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import plain_log_probability
@@ -59,7 +59,7 @@ class DivideMix(Algorithm):
         self.threshold = config.threshold
         self.pair = make_pair(lambda: Learner(new_network(HeadSpec()), config.sgd))
         self.history = LossHistory(config.loss_history, data.given)
-        self.noise_model = GaussianNoiseModel(per_class=False, monotone=False)
+        self.loss_mixture = GaussianLossMixture(per_class=False, monotone=False)
         unknown = torch.full((2, len(data)), torch.nan, device=data.given.device)
         self.register_buffer("clean_probability", unknown)
 
@@ -69,7 +69,7 @@ class DivideMix(Algorithm):
             return self.warm_up()
         losses = torch.stack([example_losses(learner, self.data) for learner in self.pair])
         for side, each in enumerate(self.history.add(losses)):
-            belief = self.noise_model.judge(each, self.data.given, self.data.num_classes)
+            belief = self.loss_mixture.judge(each, self.data.given, self.data.num_classes)
             self.clean_probability[1 - side] = belief.clean_probability  # co-divide: for the peer
         if self.data.verified is not None:
             self.clean_probability[:, self.data.verified] = 1

@@ -11,9 +11,9 @@ from torch import Tensor
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.averages import Record
 from ulc.blocks.learner import Learner, evaluating
+from ulc.blocks.loss_mixture import BetaLossMixture, ScaledMixtures
 from ulc.blocks.losses import prior_penalty, soft_cross_entropy
 from ulc.blocks.mixup import blend, draw_partner, draw_share
-from ulc.blocks.noise_model import BetaNoiseModel, ScaledMixtures
 from ulc.blocks.per_sample import example_losses
 from ulc.blocks.schedules import linear_rampup
 from ulc.config import SGD, Spec
@@ -50,7 +50,7 @@ class MCorrection(Algorithm):
         super().__init__(data)
         self.config = config
         self.learner = Learner(new_network(HeadSpec()), config.sgd)
-        self.noise_model = BetaNoiseModel(per_class=False)
+        self.loss_mixture = BetaLossMixture(per_class=False)
 
     def train_epoch(self, epoch: int) -> Record:
         """Plain mixup; then labels bootstrapped by the mixture of this epoch."""
@@ -61,7 +61,7 @@ class MCorrection(Algorithm):
             losses = example_losses(self.learner, self.data).double()
             losses = losses[losses.isfinite()]
             group = losses.new_zeros(len(losses)).long()
-            mixtures = self.noise_model.fit(losses, group, 1)
+            mixtures = self.loss_mixture.fit(losses, group, 1)
             clean = mixtures.clean_probability(losses, group)
             seen.add(clean=float(clean.mean()), reliable=float(mixtures.fit))
         for batch in self.data.batches(self.config.batch_size):
@@ -138,5 +138,5 @@ class MCorrection(Algorithm):
         prediction = torch.from_numpy(judgement.prediction)
         given = torch.from_numpy(judgement.given)
         losses = -prediction.gather(1, given[:, None]).squeeze(1).clamp(min=1e-8).log()
-        belief = self.noise_model.judge(losses, given, self.data.num_classes)
+        belief = self.loss_mixture.judge(losses, given, self.data.num_classes)
         return replace(judgement, clean_probability=array(belief.clean_probability))

@@ -14,9 +14,9 @@ from ulc.blocks.dividing import divide
 from ulc.blocks.fixmatch import fixmatch_loss
 from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair
 from ulc.blocks.loss_history import LossHistory
+from ulc.blocks.loss_mixture import LOSS_MIXTURES
 from ulc.blocks.losses import negative_entropy, prior_penalty, soft_cross_entropy
 from ulc.blocks.mixmatch import MixedLoss, Targeted, guess, mixmatch_loss, sharpen
-from ulc.blocks.noise_model import NOISE_MODELS
 from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import (
     ENTROPY_SCALINGS,
@@ -89,7 +89,7 @@ class ULC(Algorithm):
         )
         self.pair = make_pair(lambda: Learner(new_network(heads), config.sgd))
         self.history = LossHistory(config.loss_history, data.given)
-        self.noise_model = NOISE_MODELS[config.mixture](
+        self.loss_mixture = LOSS_MIXTURES[config.mixture](
             per_class=config.per_class,
             monotone=config.monotone,
             one_component_guard=config.one_component_guard,
@@ -160,7 +160,7 @@ class ULC(Algorithm):
             integrated_predictions(learner, self.data, self.config.passes) for learner in self.pair
         ]
         losses = self.history.add(torch.stack([each.losses(given) for each in integrated]))
-        beliefs = [self.noise_model.judge(each, given, classes) for each in losses]
+        beliefs = [self.loss_mixture.judge(each, given, classes) for each in losses]
         for side, own in enumerate(integrated):
             clean = beliefs[1 - side].clean_probability
             self.doubt[side] = self.normalised(own.log_probability)

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from ulc.auditing.audit import audit as run_audit
-from ulc.auditing.spec import AuditSpec, AuditWatcher, Choice
+from ulc.auditing.spec import AuditProgress, AuditSpec, Choice
 from ulc.config import DataSpec, NetworkSpec, checked
 from ulc.data.sources.naming import data_spec
 
-__all__ = ["AuditSpec", "AuditWatcher", "Choice", "audit_spec", "run_audit"]
+__all__ = ["AuditProgress", "AuditSpec", "Choice", "audit_spec", "run_audit"]
 
 
 def audit_spec(data: str | Path | DataSpec, **settings: Any) -> AuditSpec:

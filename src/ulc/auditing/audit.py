@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ulc.algorithms import configure
 from ulc.auditing import choices
 from ulc.auditing.cross_fit import FOLDS, out_of_fold
-from ulc.auditing.spec import AuditSpec, AuditWatcher, Choice
+from ulc.auditing.spec import AuditProgress, AuditSpec, Choice
 from ulc.config import DataSpec, RunSpec
 from ulc.data.prepare import prepare
 from ulc.data.sources import load_source
@@ -24,9 +24,9 @@ from ulc.data.truth import small_classes
 from ulc.embedding.backbones import load_backbone
 from ulc.embedding.embed import Embedder, check_images, embed
 from ulc.errors import InputError
-from ulc.evaluation.judging import score_judgement
-from ulc.labels.confusion import LabelNoise
-from ulc.labels.files import Judged
+from ulc.evaluation.judgement_scores import score_judgement
+from ulc.labels.confusion import ConfusionModel
+from ulc.labels.files import LabelFiles
 from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
 from ulc.storage.files import read_npz
@@ -88,7 +88,7 @@ def audit(
     out: Path,
     *,
     device: str = "auto",
-    watcher: AuditWatcher | None = None,
+    progress: AuditProgress | None = None,
 ) -> RunFolder:
     """Audit the data of `spec` in a folder of its own under `out`; a finished one is only read.
 
@@ -97,23 +97,23 @@ def audit(
     path = out / spec.folder_name
     if (path / "done").is_file():
         return RunFolder.open(path)
-    return Audit(spec, path, device, watcher or AuditWatcher()).run()
+    return Audit(spec, path, device, progress or AuditProgress()).run()
 
 
 class Audit:
     """One audit on its way."""
 
-    def __init__(self, spec: AuditSpec, path: Path, device: str, watcher: AuditWatcher) -> None:
+    def __init__(self, spec: AuditSpec, path: Path, device: str, progress: AuditProgress) -> None:
         self.spec = spec
         self.device = chosen_device(device)
-        self.watcher = watcher
+        self.progress = progress
         self.path = path
         self.made: list[Choice] = []
         self.by_heart = False
 
     def run(self) -> RunFolder:
         """All of it: read, choose, train plainly, train ULC, judge, hand over."""
-        with self.watcher.reading() as seen:
+        with self.progress.reading() as seen:
             source = load_source(self.spec.data, seen)
         backbone, choice = choices.embedding(self.spec, source, self.device)
         self.say(choice)
@@ -132,7 +132,7 @@ class Audit:
             plain_spec, ulc_spec = self.specs(data, source)
             plain = self.train("plain training", plain_spec, source)
             elsewhere = self.out_of_fold(folder, plain, source)
-            noise = LabelNoise.fit(*some(elsewhere, source.labels))
+            noise = ConfusionModel.fit(*some(elsewhere, source.labels))
             rate = noise.rate(elsewhere, source.labels)
             ulc_spec, choice = choices.by_noise(ulc_spec, self.spec, rate)
             self.say(choice)
@@ -144,7 +144,7 @@ class Audit:
     def say(self, choice: Choice) -> None:
         """Note a choice."""
         self.made.append(choice)
-        self.watcher.chosen(choice)
+        self.progress.chosen(choice)
 
     def embedder(self, source: Source, backbone: str) -> Embedder:
         """The frozen network that images go through; audits in one place share its work."""
@@ -154,7 +154,7 @@ class Audit:
     def embedded(self, source: Source, embedder: Embedder) -> tuple[DataSpec, Source]:
         """The images as features of a frozen network, in a file of the audit's own."""
         file = self.path / "features.npz"
-        with self.watcher.embedding(embedder.backbone.name) as seen:
+        with self.progress.embedding(embedder.backbone.name) as seen:
             embed(source, embedder, seen=seen).write(file)
         data = DataSpec(source="npz", path=str(file.absolute()))
         return data, replace(load_source(data), skipped=source.skipped)
@@ -174,30 +174,30 @@ class Audit:
         """A run below the audit's folder, and its predictions for the rows it held out."""
         folder = self.trained(title, spec, source)
         prepared = prepare(spec, self.device, source=source)
-        if prepared.watched is None:
+        if prepared.held_out is None:
             raise InputError("an audit needs rows that are held out")
         model = Model.load(folder)
-        probability = model.predict_stored(prepared.watched.stored.cpu())
-        return Trained(folder, probability, prepared.watched.given.cpu().numpy())
+        probability = model.predict_stored(prepared.held_out.stored.cpu())
+        return Trained(folder, probability, prepared.held_out.given.cpu().numpy())
 
     def trained(self, title: str, spec: RunSpec, source: Source) -> RunFolder:
         """A run below the audit's folder, finished now or before."""
-        with self.watcher.training(title, spec.epochs) as watcher:
+        with self.progress.training(title, spec.epochs) as progress:
             runs = self.path / "runs"
-            return run(spec, runs, device=str(self.device), watcher=watcher, source=source)
+            return run(spec, runs, device=str(self.device), progress=progress, source=source)
 
     def out_of_fold(self, folder: RunFolder, plain: Trained, source: Source) -> Floats:
         """Plain predictions for every row, by models that did not learn from it."""
         if folder.has("out_of_fold.npz"):
             return stored_probability(folder, source)
         spec = spec_on_all(plain, epochs=likeliest_epoch(plain.folder.records) + 1)
-        with self.watcher.training("out of fold", FOLDS * spec.epochs) as watcher:
+        with self.progress.training("out of fold", FOLDS * spec.epochs) as progress:
             prepared = prepare(spec, self.device, source=source)
-            probability = out_of_fold(spec, prepared, self.device, watcher)
+            probability = out_of_fold(spec, prepared, self.device, progress)
         folder.write_arrays("out_of_fold.npz", {"probability": probability})
         return probability
 
-    def judged(self, elsewhere: Floats, ulc: Trained, source: Source) -> "Judged":
+    def judged(self, elsewhere: Floats, ulc: Trained, source: Source) -> "LabelFiles":
         """Every label, by plain predictions out of fold and ULC's together.
 
         ULC learns from the rows that it judges, and has only that fault; the other way round the
@@ -209,8 +209,8 @@ class Audit:
         self.by_heart = learned_by_heart(judgement, prepared.learned, ulc)
         together = elsewhere if self.by_heart else mean_of(elsewhere, judgement.prediction)
         judgement = replace(judgement, prediction=together)
-        noise = LabelNoise.fit(*some(together, judgement.given))
-        return Judged(
+        noise = ConfusionModel.fit(*some(together, judgement.given))
+        return LabelFiles(
             judgement.under(noise.posterior(together, judgement.given)),
             prepared.class_names,
             THRESHOLD,
@@ -220,7 +220,7 @@ class Audit:
         )
 
     def write_summary(
-        self, folder: RunFolder, handed: RunFolder, judged: Judged, source: Source
+        self, folder: RunFolder, handed: RunFolder, judged: LabelFiles, source: Source
     ) -> None:
         """Of the model what its run said; of the labels what this table says."""
         summary = handed.read_json("summary.json")
@@ -232,7 +232,7 @@ class Audit:
     def hand_over(  # noqa: PLR0913 (all that the audit has come to)
         self,
         folder: RunFolder,
-        judged: Judged,
+        judged: LabelFiles,
         plain: Trained,
         ulc: Trained,
         source: Source,
@@ -251,9 +251,9 @@ class Audit:
         folder.write("spec.toml", spec.write().encode())
         judged.write(folder)
         self.write_summary(folder, handed, judged, source)
-        noise = LabelNoise.fit(better.probability, better.given)
+        noise = ConfusionModel.fit(better.probability, better.given)
         if better is plain:  # what models like the one handed over say of rows they did not see
-            noise = LabelNoise.fit(*some(elsewhere, source.labels))
+            noise = ConfusionModel.fit(*some(elsewhere, source.labels))
         folder.write_json("noise.json", noise.model_dump(mode="json"))
         folder.write_json(
             "audit.json",

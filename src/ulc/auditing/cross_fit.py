@@ -10,7 +10,7 @@ from ulc.data.prepare import Prepared
 from ulc.labels.duplicates import Copies, find_copies
 from ulc.training.held_out import HeldOut
 from ulc.training.in_memory import train
-from ulc.training.loop import Watcher, step_reporter
+from ulc.training.loop import TrainingProgress, step_reporter
 from ulc.training.run import build
 from ulc.typing import Floats, Integers
 
@@ -34,7 +34,11 @@ def with_copies(fold: Integers, copies: Copies) -> Integers:
 
 
 def out_of_fold(
-    spec: RunSpec, prepared: Prepared, device: torch.device, watcher: Watcher, folds: int = FOLDS
+    spec: RunSpec,
+    prepared: Prepared,
+    device: torch.device,
+    progress: TrainingProgress,
+    folds: int = FOLDS,
 ) -> Floats:
     """(N, K) each row's class probabilities by a model that learned from the other folds.
 
@@ -56,9 +60,9 @@ def out_of_fold(
             verified=None if data.verified is None else data.verified[rest],
         )
         algorithm = build(spec, replace(prepared, training=part), device)
-        algorithm.watch = step_reporter(each * spec.epochs, watcher)
+        algorithm.on_step = step_reporter(each * spec.epochs, progress)
         records = train(algorithm, range(spec.epochs))
-        watcher.on_epoch({"epoch": (each + 1) * spec.epochs - 1, "train": records[-1]})
+        progress.on_epoch({"epoch": (each + 1) * spec.epochs - 1, "train": records[-1]})
         held_out = HeldOut(data.stored[asked], data.given[asked], data.preprocessing)
         probability[asked] = held_out.predicted(algorithm)
         del part, algorithm  # before the next fold's are made

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,9 @@ import tomli_w
 from pydantic import Field
 
 from ulc.config import DataSpec, NetworkSpec, Spec, checked, read_toml, without_none
-from ulc.data.sources import silent
-from ulc.training.loop import Watcher
-
-Counted = Callable[[int, int], None]
+from ulc.data.sources import ignore_count
+from ulc.training.loop import TrainingProgress
+from ulc.typing import CountCallback
 
 
 class AuditSpec(Spec):
@@ -58,24 +56,24 @@ class Choice:
     option: str
 
 
-class AuditWatcher:
+class AuditProgress:
     """Told what happens; this one does not listen."""
 
     def chosen(self, choice: Choice) -> None:
         """A choice was made."""
 
-    def reading(self) -> AbstractContextManager[Counted]:
+    def reading(self) -> AbstractContextManager[CountCallback]:
         """While the data are read."""
-        return nullcontext(silent)
+        return nullcontext(ignore_count)
 
-    def embedding(self, backbone: str) -> AbstractContextManager[Counted]:  # noqa: ARG002
+    def embedding(self, backbone: str) -> AbstractContextManager[CountCallback]:  # noqa: ARG002
         """While images are embedded."""
-        return nullcontext(silent)
+        return nullcontext(ignore_count)
 
     def training(
         self,
-        title: str,  # noqa: ARG002 (a watcher that listens will want it)
+        title: str,  # noqa: ARG002 (a progress that listens will want it)
         epochs: int,  # noqa: ARG002
-    ) -> AbstractContextManager[Watcher]:
+    ) -> AbstractContextManager[TrainingProgress]:
         """While something is trained."""
-        return nullcontext(Watcher())
+        return nullcontext(TrainingProgress())

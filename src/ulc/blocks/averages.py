@@ -11,18 +11,18 @@ Record = dict[str, float]
 class Averages:
     """Mean of each named value over the steps of an epoch; tensors are read only at the end."""
 
-    def __init__(self, watch: Callable[["Averages"], None] | None = None) -> None:
+    def __init__(self, on_step: Callable[["Averages"], None] | None = None) -> None:
         self.sums: dict[str, Tensor | float] = defaultdict(float)
         self.counts: dict[str, int] = defaultdict(int)
-        self.watch = watch
+        self.on_step = on_step
 
     def add(self, **values: Tensor | float) -> None:
         """Take in one step."""
         for name, value in values.items():
             self.sums[name] = self.sums[name] + value
             self.counts[name] += 1
-        if self.watch is not None:
-            self.watch(self)
+        if self.on_step is not None:
+            self.on_step(self)
 
     def record(self) -> Record:
         """The means so far."""

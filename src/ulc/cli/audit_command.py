@@ -26,7 +26,7 @@ from ulc.cli.options import (
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
-    from ulc.auditing import AuditSpec, AuditWatcher
+    from ulc.auditing import AuditProgress, AuditSpec
     from ulc.storage.run_folder import RunFolder
 
 
@@ -114,8 +114,8 @@ def run_and_print(spec: "AuditSpec", out: Path, device: str, *, as_json: bool, q
     """Audit, and say what was found."""
     from ulc.auditing import run_audit
 
-    watcher = None if quiet or as_json else printing_watcher()
-    folder = run_audit(spec, out, device=device, watcher=watcher)
+    progress = None if quiet or as_json else printing_progress()
+    folder = run_audit(spec, out, device=device, progress=progress)
     if as_json:
         print(json.dumps(as_content(folder)))
     elif quiet:
@@ -184,17 +184,17 @@ def warnings_of(content: dict[str, Any]) -> list[str]:
     return said + [f"left out, cannot be read: {each}" for each in content.get("skipped", ())]
 
 
-def printing_watcher() -> "AuditWatcher":
+def printing_progress() -> "AuditProgress":
     """One line for each choice, a bar for each long step."""
     from rich.console import Console
 
-    from ulc.auditing import AuditWatcher, Choice
+    from ulc.auditing import AuditProgress, Choice
     from ulc.cli.progress import CountBar, ProgressBar, bars
-    from ulc.training.loop import Watcher
+    from ulc.training.loop import TrainingProgress
 
     console = Console(stderr=True)
 
-    class Printing(AuditWatcher):
+    class Printing(AuditProgress):
         def chosen(self, choice: Choice) -> None:
             console.print(
                 f"{choice.name}: {choice.value} ({choice.why}; {choice.option})",
@@ -210,7 +210,7 @@ def printing_watcher() -> "AuditWatcher":
             return CountBar(console, backbone)
 
         @contextmanager
-        def training(self, title: str, epochs: int) -> Iterator[Watcher]:
+        def training(self, title: str, epochs: int) -> Iterator[TrainingProgress]:
             with bars(console) as progress:
                 yield ProgressBar(progress, title, epochs)
 

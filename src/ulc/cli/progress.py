@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from ulc.blocks.averages import Averages
-from ulc.training.loop import Watcher
+from ulc.training.loop import TrainingProgress
 
 REFRESH = 0.5  # seconds between looks at the running means: reading them makes a GPU wait
 SHOWN = {"loss": "loss", "trusted_loss": "loss", "doubtful_loss": "+", "trusted": "trusted"}
@@ -33,7 +33,7 @@ def bars(console: Console) -> Iterator[Progress]:
             progress.stop()
 
 
-class ProgressBar(Watcher):
+class ProgressBar(TrainingProgress):
     """One bar for one training."""
 
     def __init__(self, progress: Progress, title: str, epochs: int) -> None:

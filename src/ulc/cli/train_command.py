@@ -31,7 +31,7 @@ from ulc.cli.options import (
 if TYPE_CHECKING:
     from ulc.config import RunSpec
     from ulc.storage.run_folder import RunFolder
-    from ulc.training.loop import Watcher
+    from ulc.training.loop import TrainingProgress
 
 
 def train(
@@ -168,8 +168,8 @@ def train_beside(
 
     plain = [trainings[0], trainings[-1]]
     specs = [each for _, each in plain]
-    with watching(plain, show=show) as watchers:
-        folders = run_side_by_side(specs, out, watchers, device=device)
+    with watching(plain, show=show) as progresses:
+        folders = run_side_by_side(specs, out, progresses, device=device)
     return {title: folder for (title, _), folder in zip(plain, folders, strict=True)}
 
 
@@ -177,17 +177,19 @@ def train_one(title: str, spec: "RunSpec", out: Path, device: str, *, show: bool
     """Train one spec behind a progress bar."""
     from ulc.training.run import run
 
-    with watching([(title, spec)], show=show) as (watcher,):
-        return run(spec, out, device=device, watcher=watcher)
+    with watching([(title, spec)], show=show) as (progress,):
+        return run(spec, out, device=device, progress=progress)
 
 
 @contextmanager
-def watching(trainings: list[tuple[str, "RunSpec"]], *, show: bool) -> "Iterator[list[Watcher]]":
+def watching(
+    trainings: list[tuple[str, "RunSpec"]], *, show: bool
+) -> "Iterator[list[TrainingProgress]]":
     """A progress bar for each training, or nobody who looks."""
-    from ulc.training.loop import Watcher
+    from ulc.training.loop import TrainingProgress
 
     if not show:
-        yield [Watcher() for _ in trainings]
+        yield [TrainingProgress() for _ in trainings]
         return
     from rich.console import Console
 

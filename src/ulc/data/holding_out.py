@@ -9,7 +9,7 @@ from ulc.typing import Integers
 
 
 @dataclass(frozen=True)
-class Watched:
+class HeldOutRows:
     """The rows that were held out: their positions, inputs as stored, and given labels."""
 
     positions: Integers

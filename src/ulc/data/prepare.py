@@ -11,17 +11,17 @@ from torch import Tensor
 
 from ulc.config import NoiseSpec, RunSpec
 from ulc.data.augment import strong_augmentation, weak_augmentation
-from ulc.data.holding_out import Watched, hold_out
+from ulc.data.holding_out import HeldOutRows, hold_out
 from ulc.data.imbalance import keep
 from ulc.data.label_files import read_labels
 from ulc.data.noise import corrupt, realised_transition
 from ulc.data.preprocessing import Preprocessing
-from ulc.data.sources import Progress, load_source
+from ulc.data.sources import load_source
 from ulc.data.sources.source import Source, check_labels
 from ulc.data.training import TensorData
 from ulc.data.truth import TestSet, Truth, small_classes
 from ulc.errors import InputError
-from ulc.typing import Integers
+from ulc.typing import CountCallback, Integers
 
 if TYPE_CHECKING:
     from ulc.data.table_encoding import TableEncoding
@@ -32,7 +32,7 @@ class Prepared:
     """Training data for the algorithm, truth for the examiner, facts for the record.
 
     training, truth: of the rows that are learned from
-    watched: the rows that are held out, if any; learned: positions of the others
+    held_out: the rows that are held out, if any; learned: positions of the others
     stored, ids, verified, encoding, embedding: of all rows, as `Source` has them
     """
 
@@ -42,7 +42,7 @@ class Prepared:
     facts: dict[str, Any]
     stored: Tensor
     learned: Integers
-    watched: Watched | None = None
+    held_out: HeldOutRows | None = None
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
@@ -73,7 +73,7 @@ class Labelled:
 
 
 def label(
-    spec: RunSpec, on_progress: Progress | None = None, source: Source | None = None
+    spec: RunSpec, on_progress: CountCallback | None = None, source: Source | None = None
 ) -> Labelled:
     """Load, make uneven, make noisy. Imbalance and noise have random streams of their own."""
     source = source or load_source(spec.data, on_progress)
@@ -132,7 +132,7 @@ def from_file(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Int
 def prepare(
     spec: RunSpec,
     device: torch.device,
-    on_progress: Progress | None = None,
+    on_progress: CountCallback | None = None,
     source: Source | None = None,
 ) -> Prepared:
     """Everything about the data that a run needs, on the device.
@@ -148,7 +148,7 @@ def prepare(
         verified=None if source.verified is None else torch.from_numpy(source.verified).to(device),
     )
     stored, learned = rows.stored, np.arange(len(labelled.given))
-    watched = None
+    held_out = None
     if spec.held_out:
         places = hold_out(
             labelled.given, spec.held_out, np.random.default_rng(streams(spec.seed)[2])
@@ -156,7 +156,7 @@ def prepare(
         if len(places) == 0:
             raise InputError(f"{source.name}: every class has one row; set held_out = 0")
         learned = np.delete(learned, places)
-        watched = Watched(places, rows.stored[places], rows.given[places])
+        held_out = HeldOutRows(places, rows.stored[places], rows.given[places])
         rows = rows.at(learned)
     training = TensorData(
         stored=rows.stored,
@@ -178,10 +178,11 @@ def prepare(
         training,
         truth,
         source.class_names,
-        facts(labelled, truth) | ({} if watched is None else {"held_out": len(watched.positions)}),
+        facts(labelled, truth)
+        | ({} if held_out is None else {"held_out": len(held_out.positions)}),
         stored,
         learned,
-        watched,
+        held_out,
         ids=source.ids,
         verified=source.verified,
         encoding=source.encoding,

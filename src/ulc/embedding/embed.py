@@ -1,7 +1,7 @@
 """From images to a file of features: resize, run the frozen network, project, write."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ from ulc.embedding.projection import Projection, fit_projection
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError
 from ulc.storage.files import write_whole
+from ulc.typing import CountCallback
 
 CHUNK = 256  # images a cached file holds: a killed run repeats at most so many
-Seen = Callable[[int, int], None]  # told how many images of how many are done
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Embedded:
 
 
 def embed(
-    source: Source, embedder: Embedder, *, pca: int | None = None, seen: Seen | None = None
+    source: Source, embedder: Embedder, *, pca: int | None = None, seen: CountCallback | None = None
 ) -> Embedded:
     """Training and test images as features, beside everything else the source knows.
 
@@ -152,7 +152,10 @@ def embed(
 
 
 def embed_new(
-    images: NDArray[np.uint8], how: StoredEmbedding, embedder: Embedder, seen: Seen | None = None
+    images: NDArray[np.uint8],
+    how: StoredEmbedding,
+    embedder: Embedder,
+    seen: CountCallback | None = None,
 ) -> NDArray[np.float32]:
     """(N, C, H, W) new images as the vectors that `embed` would have made of them."""
     parts: list[NDArray[np.float16]] = []

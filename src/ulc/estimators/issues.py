@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ulc.blocks.noise_model import GaussianNoiseModel
+from ulc.blocks.loss_mixture import GaussianLossMixture
 from ulc.data.arrays import as_given
 from ulc.errors import InputError
 from ulc.estimators.classifier import RandomState, ULCClassifier
-from ulc.labels.confusion import LabelNoise
+from ulc.labels.confusion import ConfusionModel
 from ulc.labels.judgement import Judgement
 from ulc.labels.table import label_frame
 from ulc.typing import Floats, Integers
@@ -44,7 +44,7 @@ def find_label_issues(  # noqa: PLR0913 (which of the three outputs there are is
     classes: the K labels; None: labels that are whole numbers below K name their column, others
         are sorted
 
-    Probabilities are judged by which class is taken for which (`LabelNoise`); a label is an issue
+    Probabilities are judged by a `ConfusionModel`; a label is an issue
     if another class is likelier, its own label considered. Losses are judged by two Gaussians for
     each class; a class in which one explains them as well is clean throughout, and a label is an
     issue if it is more likely wrong than right: losses suggest no class.
@@ -91,7 +91,7 @@ def from_probabilities(
     names, given = numbered(labels, probability.shape[1], classes)
     chosen = probability[np.arange(len(given)), given]
     warn_if_by_heart(chosen)
-    posterior = LabelNoise.fit(probability, given).posterior(probability, given)
+    posterior = ConfusionModel.fit(probability, given).posterior(probability, given)
     log_probability = np.log(np.maximum(probability, 1e-30))
     entropy = -(probability * log_probability).sum(1) / math.log(len(names))
     nothing = np.full(len(given), np.nan, np.float32)
@@ -101,7 +101,7 @@ def from_probabilities(
 
 def clean_probability(losses: Floats, given: Integers, classes: int) -> Floats:
     """(N,) that each label is right, by the class-specific noise model."""
-    model = GaussianNoiseModel(per_class=True, one_component_guard=True)
+    model = GaussianLossMixture(per_class=True, one_component_guard=True)
     belief = model.judge(torch.from_numpy(losses), torch.from_numpy(given), classes)
     return belief.clean_probability.numpy()
 

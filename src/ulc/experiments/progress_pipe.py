@@ -1,16 +1,16 @@
-"""A watcher that passes on what it hears to another process."""
+"""A progress that passes on what it hears to another process."""
 
 import time
 from multiprocessing.connection import Connection
 from typing import Any
 
 from ulc.blocks.averages import Averages
-from ulc.training.loop import Watcher
+from ulc.training.loop import TrainingProgress
 
 OFTEN = 0.1  # seconds between two looks at the running means; who hears of it may look less often
 
 
-class Telling(Watcher):
+class ProgressPipe(TrainingProgress):
     """Sends the name of each event with its values."""
 
     def __init__(self, pipe: Connection) -> None:

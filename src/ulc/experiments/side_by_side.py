@@ -15,13 +15,17 @@ from ulc.errors import InputError
 from ulc.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:  # a new process imports this file before it trains
-    from ulc.training.loop import Watcher
+    from ulc.training.loop import TrainingProgress
 
 
 def run_side_by_side(
-    specs: Sequence[RunSpec], out: Path, watchers: "Sequence[Watcher]", *, device: str = "auto"
+    specs: Sequence[RunSpec],
+    out: Path,
+    progresses: "Sequence[TrainingProgress]",
+    *,
+    device: str = "auto",
 ) -> list[RunFolder]:
-    """Train each spec and tell its watcher; what is done is not repeated, nor what is the same.
+    """Train each spec and tell its progress; what is done is not repeated, nor what is the same.
 
     If one fails, or at Ctrl-C, all stop; another time they go on from their checkpoints.
     """
@@ -54,7 +58,7 @@ def run_side_by_side(
                     del working[pipe]
                 else:
                     event, values = said
-                    getattr(watchers[place], event)(*values)
+                    getattr(progresses[place], event)(*values)
     finally:
         for _, process in working.values():
             process.terminate()
@@ -67,14 +71,14 @@ def start(spec: RunSpec, out: Path, device: str, cores: int) -> tuple[Connection
     context = get_context("spawn")  # a fork would inherit torch's threads in disorder
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=train, args=(spec, out, device, cores, theirs), daemon=True)
-    with deaf():
+    with ignore_sigint():
         process.start()
     theirs.close()
     return ours, process
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
+def ignore_sigint() -> Iterator[None]:
     """A process that is started inside does not heed Ctrl-C: whoever started it ends it."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -87,7 +91,7 @@ def deaf() -> Iterator[None]:
 
 
 def heard(pipe: Connection, process: SpawnProcess, name: str) -> Path | tuple[str, tuple[Any, ...]]:
-    """What a training says: an event for its watcher, or at the end where its folder is."""
+    """What a training says: an event for its progress, or at the end where its folder is."""
     try:
         said = pipe.recv()
     except (EOFError, OSError):
@@ -108,13 +112,13 @@ def train(spec: RunSpec, out: Path, device: str, cores: int, pipe: Connection) -
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import torch
 
-    from ulc.experiments.progress_pipe import Telling
+    from ulc.experiments.progress_pipe import ProgressPipe
     from ulc.training.run import run
 
     torch.set_num_threads(cores)
     try:
         try:
-            pipe.send(run(spec, out, device=device, watcher=Telling(pipe)).path)
+            pipe.send(run(spec, out, device=device, progress=ProgressPipe(pipe)).path)
         except InputError as error:
             pipe.send(error)
     except BrokenPipeError:

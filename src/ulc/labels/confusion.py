@@ -18,7 +18,7 @@ NEAR = 0.02  # temperatures that differ by so small a factor are the same
 AGAINST = 1.92  # log-likelihood lost at the end of a 95 % interval for one parameter
 
 
-class LabelNoise(Spec):
+class ConfusionModel(Spec):
     """P(given | true) beside a model's P(true | x), fitted together to rows with given labels.
 
     A mixture of losses splits the labels of a perfectly clean class in two as well. This asks

@@ -16,7 +16,7 @@ from ulc.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True)
-class Judged:
+class LabelFiles:
     """What is thought of the labels of N rows.
 
     threshold: labels at least as likely right are trusted

@@ -10,7 +10,7 @@ from ulc.typing import Floats, Integers
 NEAREST = 5  # training labels that a new one is compared with
 
 
-def judge_new(
+def judge_unseen(
     judgement: Judgement,
     prediction: Floats,
     given: Integers,

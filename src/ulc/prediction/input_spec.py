@@ -16,7 +16,7 @@ GREY = np.array([19595, 38470, 7471])  # Pillow's weights of red, green and blue
 
 
 @dataclass(frozen=True)
-class Takes:
+class ModelInput:
     """What a run's model takes.
 
     image: (channels, height, width) that pictures are brought to, channels 0: grey or colour, as
@@ -41,11 +41,13 @@ class Takes:
         return f"vectors of {self.vector} numbers; give them as X of an npz file"
 
 
-def brought(images: NDArray[np.uint8], takes: Takes, where: str) -> NDArray[np.uint8]:
+def resize_to_model(
+    images: NDArray[np.uint8], model_input: ModelInput, where: str
+) -> NDArray[np.uint8]:
     """(N, C, H, W) images in the size and the channels that the model takes."""
-    if takes.image is None:
-        raise InputError(f"{where}: images, but the run learned from {takes}")
-    channels, *size = takes.image
+    if model_input.image is None:
+        raise InputError(f"{where}: images, but the run learned from {model_input}")
+    channels, *size = model_input.image
     found = images.shape[1]
     if found != channels and not {found, channels} <= {0, 1, 3}:
         raise InputError(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ulc.config import DataSpec
 from ulc.data.sources import npz
 from ulc.data.sources.annotations import WHOLE
-from ulc.prediction.input_spec import Takes
+from ulc.prediction.input_spec import ModelInput
 from ulc.typing import Integers
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ class Noted:
     labels: Labels | None
 
 
-def noted(table: "pd.DataFrame", spec: DataSpec, takes: Takes, where: str) -> Noted:
+def noted(table: "pd.DataFrame", spec: DataSpec, model_input: ModelInput, where: str) -> Noted:
     """Ids and labels: by the options, by the run's own columns, else by usual names."""
     from ulc.data.columns import as_text
     from ulc.data.sources.frame import ID, LABEL, check_columns, filled, first
 
     columns = list(table.columns)
     check_columns(columns, spec, where)
-    spec = with_columns(spec, takes.trained, columns)
-    encoding = takes.encoding
+    spec = with_columns(spec, model_input.trained, columns)
+    encoding = model_input.encoding
     learned = {each.name for each in encoding.columns} | set(encoding.left_out) if encoding else {}
     others = [name for name in columns if name not in learned]
     label, name = spec.label or first(LABEL, others), spec.id or first(ID, others)

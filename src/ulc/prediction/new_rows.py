@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from ulc.config import DataSpec
 from ulc.data.arrays import as_given, as_images
-from ulc.data.sources import Progress, checked_reader, load_source, npz, silent
+from ulc.data.sources import checked_reader, ignore_count, load_source, npz
 from ulc.data.sources.source import check_inputs
 from ulc.errors import InputError
-from ulc.prediction.input_spec import Takes, brought
+from ulc.prediction.input_spec import ModelInput, resize_to_model
 from ulc.prediction.new_labels import Labels, noted, npz_labels, with_columns
+from ulc.typing import CountCallback
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,18 +52,22 @@ class NewRows:
                 )
 
 
-def load_new(spec: DataSpec, takes: Takes, on_progress: Progress | None = None) -> NewRows:
-    """Read what `spec` names for a model that takes `takes`."""
+def load_new(
+    spec: DataSpec, model_input: ModelInput, on_progress: CountCallback | None = None
+) -> NewRows:
+    """Read what `spec` names for a model that takes `model_input`."""
     checked_reader(spec)
-    path, on_progress = Path(spec.path or ""), on_progress or silent
+    path, on_progress = Path(spec.path or ""), on_progress or ignore_count
     if spec.source in READERS:
-        return READERS[spec.source](path, spec, takes, on_progress)
+        return READERS[spec.source](path, spec, model_input, on_progress)
     source = load_source(spec)
     labels: Labels = [source.class_names[label] for label in source.labels]
-    return from_inputs(source.inputs, takes, spec.source, labels)
+    return from_inputs(source.inputs, model_input, spec.source, labels)
 
 
-def from_folder(path: Path, spec: DataSpec, takes: Takes, on_progress: Progress) -> NewRows:
+def from_folder(
+    path: Path, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
+) -> NewRows:
     """Every image below; folders are labels where at least one is called as a class."""
     from ulc.data.sources.folder import images_below, subfolders
     from ulc.data.sources.pictures import SUFFIXES, Picture
@@ -76,19 +81,26 @@ def from_folder(path: Path, spec: DataSpec, takes: Takes, on_progress: Progress)
         raise InputError(f"{path}: holds no images ({', '.join(SUFFIXES)}); put some in")
     ways = [each.relative_to(root).parts for each in found]
     labels: Labels = [way[0] if len(way) > 1 else None for way in ways]
-    known = not set(takes.class_names).isdisjoint(labels)
+    known = not set(model_input.class_names).isdisjoint(labels)
     pictures = [Picture.at(each) for each in found]
     names = tuple(each.name for each in pictures)
     return from_pictures(
-        NewPictures(str(path), pictures, names, labels if known else None), spec, takes, on_progress
+        NewPictures(str(path), pictures, names, labels if known else None),
+        spec,
+        model_input,
+        on_progress,
     )
 
 
-def from_table(path: Path, spec: DataSpec, takes: Takes, on_progress: Progress) -> NewRows:
+def from_table(
+    path: Path, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
+) -> NewRows:
     """The images that the table lists, or its columns as vectors."""
     from ulc.data.sources.table import read_table
 
-    return from_frame(NewTable(str(path), read_table(path), path.parent), spec, takes, on_progress)
+    return from_frame(
+        NewTable(str(path), read_table(path), path.parent), spec, model_input, on_progress
+    )
 
 
 @dataclass(frozen=True)
@@ -101,19 +113,22 @@ class NewTable:
 
 
 def from_frame(
-    table: NewTable, spec: DataSpec, takes: Takes, on_progress: Progress = silent
+    table: NewTable,
+    spec: DataSpec,
+    model_input: ModelInput,
+    on_progress: CountCallback = ignore_count,
 ) -> NewRows:
     """Its columns as vectors, or the images that it lists."""
     from ulc.data.sources.frame import image_column, image_paths
     from ulc.data.sources.pictures import Picture
 
     where, frame = table.where, table.frame
-    notes = noted(frame, spec, takes, where)
-    if takes.encoding is not None:
-        return NewRows(where, takes.encoding.transform(frame, where), notes.ids, notes.labels)
-    if takes.image is None:
-        raise InputError(f"{where}: a table, but the run learned from {takes}")
-    image = image_column(frame, with_columns(spec, takes.trained, list(frame.columns)))
+    notes = noted(frame, spec, model_input, where)
+    if model_input.encoding is not None:
+        return NewRows(where, model_input.encoding.transform(frame, where), notes.ids, notes.labels)
+    if model_input.image is None:
+        raise InputError(f"{where}: a table, but the run learned from {model_input}")
+    image = image_column(frame, with_columns(spec, model_input.trained, list(frame.columns)))
     if image is None:
         raise InputError(
             f"{where}: no column of image paths, but the run learned from images; "
@@ -122,10 +137,14 @@ def from_frame(
     paths = image_paths(frame[image], table.folder, f"{where}: column '{image}'")
     pictures = [Picture.at(each) for each in paths]
     ids = notes.ids or tuple(each.name for each in pictures)
-    return from_pictures(NewPictures(where, pictures, ids, notes.labels), spec, takes, on_progress)
+    return from_pictures(
+        NewPictures(where, pictures, ids, notes.labels), spec, model_input, on_progress
+    )
 
 
-def from_huggingface(path: Path, spec: DataSpec, takes: Takes, on_progress: Progress) -> NewRows:
+def from_huggingface(
+    path: Path, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
+) -> NewRows:
     """The split `train`, or the only one."""
     from ulc.data.sources import huggingface
 
@@ -133,15 +152,15 @@ def from_huggingface(path: Path, spec: DataSpec, takes: Takes, on_progress: Prog
     features = split.features
     images = [name for name in features if huggingface.is_image(features[name])]
     table = huggingface.frame(split, [name for name in features if name not in images])
-    if takes.encoding is not None or not images:
-        return from_frame(NewTable(where, table, path), spec, takes, on_progress)
-    image = spec.image or with_columns(spec, takes.trained, images).image or images[0]
+    if model_input.encoding is not None or not images:
+        return from_frame(NewTable(where, table, path), spec, model_input, on_progress)
+    image = spec.image or with_columns(spec, model_input.trained, images).image or images[0]
     if image not in images:
         raise InputError(f"{where}: the column '{image}' holds no images; name another")
-    notes = noted(table, spec.model_copy(update={"image": None}), takes, where)
+    notes = noted(table, spec.model_copy(update={"image": None}), model_input, where)
     pictures = huggingface.listed(split, image, where)
     return from_pictures(
-        NewPictures(where, pictures, notes.ids, notes.labels), spec, takes, on_progress
+        NewPictures(where, pictures, notes.ids, notes.labels), spec, model_input, on_progress
     )
 
 
@@ -155,22 +174,22 @@ def only_split(content: Any, path: Path) -> Any:
     return content.get("train", next(iter(content.values())))
 
 
-def from_npz(path: Path, _: DataSpec, takes: Takes, __: Progress) -> NewRows:
+def from_npz(path: Path, _: DataSpec, model_input: ModelInput, __: CountCallback) -> NewRows:
     """X, and where they are there y, class_names and ids."""
     arrays, where = npz.read_arrays(path), str(path)
     if "X" not in arrays:
         raise InputError(f"{path}: no array 'X' in it; save the inputs there")
     return from_inputs(
         npz.as_inputs(arrays["X"], f"{path}: X"),
-        takes,
+        model_input,
         where,
-        npz_labels(arrays, takes.class_names, where),
+        npz_labels(arrays, model_input.class_names, where),
         ids=npz.as_text(arrays["ids"], f"{path}: ids") if "ids" in arrays else None,
         embedding=npz.embedding_arrays(arrays),
     )
 
 
-READERS: dict[str, Callable[[Path, DataSpec, Takes, Progress], NewRows]] = {
+READERS: dict[str, Callable[[Path, DataSpec, ModelInput, CountCallback], NewRows]] = {
     "folder": from_folder,
     "table": from_table,
     "huggingface": from_huggingface,
@@ -178,11 +197,13 @@ READERS: dict[str, Callable[[Path, DataSpec, Takes, Progress], NewRows]] = {
 }
 
 
-def from_array(inputs: Any, takes: Takes, labels: Sequence[Any] | None = None) -> NewRows:
+def from_array(
+    inputs: Any, model_input: ModelInput, labels: Sequence[Any] | None = None
+) -> NewRows:
     """An array of a program's own: vectors, or uint8 images."""
     array = np.asarray(as_given(inputs))
     given: Labels | None = None if labels is None else [as_label(each) for each in labels]
-    return from_inputs(as_images(array) if array.ndim > 2 else array, takes, "data", given)
+    return from_inputs(as_images(array) if array.ndim > 2 else array, model_input, "data", given)
 
 
 def as_label(value: Any) -> str | None:
@@ -191,18 +212,18 @@ def as_label(value: Any) -> str | None:
 
 
 def from_inputs(
-    inputs: NDArray[Any], takes: Takes, where: str, labels: Labels | None, **others: Any
+    inputs: NDArray[Any], model_input: ModelInput, where: str, labels: Labels | None, **others: Any
 ) -> NewRows:
     """Arrays, if the model takes such, in the shape it takes."""
     rows = NewRows(where, inputs, labels=labels, **others)
     if inputs.ndim == 4:
-        return NewRows(where, brought(inputs, takes, where), labels=labels, **others)
-    if takes.vector is None:
-        raise InputError(f"{where}: vectors, but the run learned from {takes}")
-    if inputs.shape[1] != takes.vector:
+        return NewRows(where, resize_to_model(inputs, model_input, where), labels=labels, **others)
+    if model_input.vector is None:
+        raise InputError(f"{where}: vectors, but the run learned from {model_input}")
+    if inputs.shape[1] != model_input.vector:
         raise InputError(
-            f"{where}: {inputs.shape[1]} numbers a row, but the run learned from {takes.vector}; "
-            "make them as those were made"
+            f"{where}: {inputs.shape[1]} numbers a row, but the run learned from "
+            f"{model_input.vector}; make them as those were made"
         )
     return rows
 
@@ -217,18 +238,20 @@ class NewPictures:
     labels: Labels | None
 
 
-def from_pictures(new: NewPictures, spec: DataSpec, takes: Takes, on_progress: Progress) -> NewRows:
+def from_pictures(
+    new: NewPictures, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
+) -> NewRows:
     """Read them at the size that the model takes; what is broken is left out if `spec` says so."""
     from ulc.data.sources.pictures import read_at
 
-    if takes.image is None:
-        raise InputError(f"{new.where}: images, but the run learned from {takes}")
-    _, height, width = takes.image
+    if model_input.image is None:
+        raise InputError(f"{new.where}: images, but the run learned from {model_input}")
+    _, height, width = model_input.image
     images, broken = read_at(new.pictures, (width, height), spec, on_progress)
     kept = [row for row in range(len(images)) if row not in broken]
     return NewRows(
         new.where,
-        brought(images[kept], takes, new.where),
+        resize_to_model(images[kept], model_input, new.where),
         ids=None if new.ids is None else tuple(new.ids[row] for row in kept),
         labels=None if new.labels is None else [new.labels[row] for row in kept],
         skipped=tuple(new.pictures[row].name for row in broken),

@@ -11,21 +11,20 @@ import torch
 from numpy.typing import NDArray
 
 from ulc.config import DataSpec, checked
-from ulc.data.sources import Progress
-from ulc.embedding.embed import Embedder, Seen, embed_new
+from ulc.embedding.embed import Embedder, embed_new
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError
-from ulc.labels.confusion import LabelNoise
+from ulc.labels.confusion import ConfusionModel
 from ulc.labels.judgement import Judgement
 from ulc.labels.prior import Prior
-from ulc.labels.unseen import judge_new
-from ulc.prediction.input_spec import Takes
+from ulc.labels.unseen import judge_unseen
+from ulc.prediction.input_spec import ModelInput
 from ulc.prediction.new_labels import class_numbers
 from ulc.prediction.new_rows import NewRows, load_new
 from ulc.storage.files import read_npz
 from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model, Uncertainty
-from ulc.typing import Floats, Integers
+from ulc.typing import CountCallback, Floats, Integers
 
 SHOWN = 10  # classes that a sentence names
 
@@ -57,7 +56,7 @@ class Predictor:
 
     folder: RunFolder
     model: Model
-    takes: Takes
+    model_input: ModelInput
     embedding: StoredEmbedding | None
     device: torch.device
 
@@ -69,9 +68,9 @@ class Predictor:
         embedding = stored_embedding(folder)
         return cls(folder, model, what_it_takes(folder, model, embedding), embedding, device)
 
-    def read(self, spec: DataSpec, on_progress: Progress | None = None) -> NewRows:
+    def read(self, spec: DataSpec, on_progress: CountCallback | None = None) -> NewRows:
         """New data of the kind that the run was trained on."""
-        return load_new(spec, self.takes, on_progress)
+        return load_new(spec, self.model_input, on_progress)
 
     def predict(
         self,
@@ -79,7 +78,7 @@ class Predictor:
         *,
         prior: Prior = "training",
         cache: Path | None = None,
-        seen: Seen | None = None,
+        seen: CountCallback | None = None,
     ) -> Predictions:
         """Classes and uncertainties of the rows, and an opinion on their labels if they have any.
 
@@ -92,7 +91,7 @@ class Predictor:
         unsure = self.model.uncertainty(inputs, passes=options.get("passes", 1), seed=spec.seed)
         return Predictions(
             rows=rows,
-            class_names=self.takes.class_names,
+            class_names=self.model_input.class_names,
             probability=self.model.predict_proba(inputs, prior=prior),
             uncertainty=unsure,
             threshold=self.folder.threshold,
@@ -104,14 +103,14 @@ class Predictor:
         """The labels as numbers of classes; labels of which the run knows none are refused."""
         if rows.labels is None:
             return None
-        given = class_numbers(rows.labels, self.takes.class_names)
+        given = class_numbers(rows.labels, self.model_input.class_names)
         if (given >= 0).any():
             return given
         first = next((label for label in rows.labels if label is not None), None)
         if first is None:
             return None
-        known = ", ".join(self.takes.class_names[:SHOWN])
-        more = len(self.takes.class_names) - SHOWN
+        known = ", ".join(self.model_input.class_names[:SHOWN])
+        more = len(self.model_input.class_names) - SHOWN
         raise InputError(
             f"{rows.name}: no label is a class of the run (the first is '{first}'; known: {known}"
             + (f" and {more} more" if more > 0 else "")
@@ -123,7 +122,7 @@ class Predictor:
         known = given >= 0
         aleatoric = unsure.aleatoric
         prediction = self.model.predict_proba(inputs[known])
-        judgement = judge_new(
+        judgement = judge_unseen(
             self.folder.judgement,
             prediction,
             given[known],
@@ -132,11 +131,11 @@ class Predictor:
         )
         if not self.folder.has("noise.json"):
             return judgement
-        noise = checked(LabelNoise, self.folder.read_json("noise.json"), where="noise.json")
+        noise = checked(ConfusionModel, self.folder.read_json("noise.json"), where="noise.json")
         return judgement.under(noise.posterior(prediction, given[known]))
 
     def inputs(
-        self, rows: NewRows, cache: Path | None = None, seen: Seen | None = None
+        self, rows: NewRows, cache: Path | None = None, seen: CountCallback | None = None
     ) -> NDArray[Any]:
         """The rows as the model takes them: images of an embedding run become vectors."""
         if self.embedding is None:
@@ -166,7 +165,7 @@ def stored_embedding(folder: RunFolder) -> StoredEmbedding | None:
         raise folder.damaged("embedding.npz", error) from None
 
 
-def what_it_takes(folder: RunFolder, model: Model, embedding: StoredEmbedding | None) -> Takes:
+def what_it_takes(folder: RunFolder, model: Model, embedding: StoredEmbedding | None) -> ModelInput:
     """The kinds of data that can be brought to the model."""
     shape, trained = model.spec.preprocessing.shape, folder.spec.data
     names = model.spec.class_names
@@ -175,13 +174,13 @@ def what_it_takes(folder: RunFolder, model: Model, embedding: StoredEmbedding | 
 
         where = str(folder.path / "encoding.json")
         encoding = checked(TableEncoding, folder.read_json("encoding.json"), where=where)
-        return Takes(names, trained, encoding=encoding)
+        return ModelInput(names, trained, encoding=encoding)
     if embedding is not None:
-        return Takes(names, trained, (0, embedding.height, embedding.width), vector=shape[0])
+        return ModelInput(names, trained, (0, embedding.height, embedding.width), vector=shape[0])
     if len(shape) == 3:
         channels, height, width = shape
-        return Takes(names, trained, (channels, height, width))
-    return Takes(names, trained, vector=shape[0])
+        return ModelInput(names, trained, (channels, height, width))
+    return ModelInput(names, trained, vector=shape[0])
 
 
 def of_classes(values: Integers, class_names: tuple[str, ...]) -> NDArray[Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ulc.blocks.noise_model import GaussianNoiseModel, ScaledMixtures
+from ulc.blocks.loss_mixture import GaussianLossMixture, ScaledMixtures
 from ulc.report.findings import Findings
 from ulc.typing import Floats, Integers
 
@@ -41,7 +41,7 @@ def class_losses(findings: Findings, chosen: list[int]) -> list[ClassLosses]:
     """The losses of the chosen classes, with mixtures fitted as ULC fits them."""
     losses = torch.from_numpy(findings.loss).double()
     given = torch.from_numpy(findings.given.astype(np.int64))
-    model = GaussianNoiseModel()
+    model = GaussianLossMixture()
     own = model.fit(losses, given, findings.classes)
     chosen_fit = own.fit[chosen].tolist()
     every = own if all(chosen_fit) else model.fit(losses, torch.zeros_like(given), 1)

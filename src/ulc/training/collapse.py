@@ -17,7 +17,7 @@ LOST = 10  # a class that is predicted so many times less often than before has 
 ENOUGH = 5  # fewer rows of a class are no evidence
 
 
-class Watch:
+class CollapseMonitor:
     """Follows a training on rows that it does not learn from; no true label is needed.
 
     Signs of collapse: few labels are trusted; a class is hardly predicted any more; the two

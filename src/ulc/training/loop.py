@@ -14,21 +14,21 @@ from ulc.blocks.learner import evaluating
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.truth import TestSet, Truth
 from ulc.errors import InputError
-from ulc.evaluation.judging import by_group, score_judgement
-from ulc.evaluation.predicting import score_predictions
+from ulc.evaluation.judgement_scores import by_group, score_judgement
+from ulc.evaluation.prediction_scores import score_predictions
 from ulc.labels.judgement import Judgement
 from ulc.labels.prior import with_prior
 from ulc.storage.run_folder import Records, RunFolder
 from ulc.training import checkpoint
 from ulc.training.checkpoint import Kept
-from ulc.training.collapse import Watch
+from ulc.training.collapse import CollapseMonitor
 from ulc.typing import Floats
 
 DIVERGED = "the training diverged; lower the learning rate (--set sgd.lr=… or adam.lr=…)"
 SAVE_EVERY = 30.0  # seconds between checkpoints: a kill loses no more than this
 
 
-class Watcher:
+class TrainingProgress:
     """Told what happens; this one does not listen."""
 
     def on_read(self, done: int, total: int) -> None:
@@ -44,7 +44,7 @@ class Watcher:
 class Training:
     """An algorithm on its way through the epochs of a run.
 
-    watch: where rows are held out; the state it would keep is then the one that is handed over
+    monitor: where rows are held out; the state it would keep is then the one that is handed over
     """
 
     def __init__(
@@ -53,16 +53,18 @@ class Training:
         truth: Truth,
         preprocessing: Preprocessing,
         folder: RunFolder,
-        watch: Watch | None = None,
+        monitor: CollapseMonitor | None = None,
     ) -> None:
         self.algorithm = algorithm
         self.truth = truth
         self.preprocessing = preprocessing
         self.folder = folder
-        self.watch = watch
+        self.monitor = monitor
         self.kept: Kept | None = None
 
-    def run(self, epochs: int, watcher: Watcher, save_every: float = SAVE_EVERY) -> Judgement:
+    def run(
+        self, epochs: int, progress: TrainingProgress, save_every: float = SAVE_EVERY
+    ) -> Judgement:
         """Train to `epochs`, going on from where the folder stopped; return the judgement.
 
         It is that of the last epoch or, where rows are held out, of the epoch that is kept.
@@ -70,38 +72,38 @@ class Training:
         start, self.kept = checkpoint.restore(self.algorithm, self.folder)
         records: Records = self.folder.records[:start] if start else []
         for record in records:
-            watcher.on_epoch(record)
+            progress.on_epoch(record)
         saved = time.monotonic()
         for epoch in range(start, epochs):
-            record = self.epoch(epoch, watcher)
+            record = self.epoch(epoch, progress)
             records.append(record)
             self.keep(records)
             if epoch + 1 == epochs or time.monotonic() - saved >= save_every:
                 self.folder.write_records(records)
                 checkpoint.save(self.algorithm, epoch, self.folder, self.kept)
                 saved = time.monotonic()
-            watcher.on_epoch(record)
+            progress.on_epoch(record)
         if self.kept is not None:
             self.algorithm.load_state_dict(self.kept.state)
         return self.algorithm.judge()
 
     def keep(self, records: Records) -> None:
-        """Keep this epoch's state if the watch says so; note signs of collapse otherwise."""
-        if self.watch is None:
+        """Keep this epoch's state if the monitor says so; note signs of collapse otherwise."""
+        if self.monitor is None:
             return
-        signs = self.watch.signs(records[self.watch.first :])
+        signs = self.monitor.signs(records[self.monitor.first :])
         if signs:
             records[-1]["held_out"]["signs"] = signs
-        if self.watch.keeps(records) or self.kept is None or self.kept.epoch < self.watch.first:
+        if self.monitor.keeps(records) or self.kept is None or self.kept.epoch < self.monitor.first:
             state = copy.deepcopy(self.algorithm.state_dict())
             self.kept = Kept(records[-1]["epoch"], state)
 
-    def epoch(self, epoch: int, watcher: Watcher) -> dict[str, Any]:
+    def epoch(self, epoch: int, progress: TrainingProgress) -> dict[str, Any]:
         """Train one epoch and score it."""
         began = time.perf_counter()
-        self.algorithm.watch = step_reporter(epoch, watcher)
+        self.algorithm.on_step = step_reporter(epoch, progress)
         learned = self.algorithm.run_epoch(epoch)
-        self.algorithm.watch = None
+        self.algorithm.on_step = None
         broken = [name for name, value in learned.items() if not np.isfinite(value)]
         if broken:
             raise InputError(f"epoch {epoch}: {broken[0]} is {learned[broken[0]]}: {DIVERGED}")
@@ -110,8 +112,8 @@ class Training:
         if not np.isfinite(judgement.prediction).all():
             raise InputError(f"epoch {epoch}: predictions are not finite: {DIVERGED}")
         scores = self.score(judgement)
-        if self.watch is not None:
-            scores["held_out"] = self.watch.observe(self.algorithm, judgement)
+        if self.monitor is not None:
+            scores["held_out"] = self.monitor.observe(self.algorithm, judgement)
         seconds = {"train": trained - began, "score": time.perf_counter() - trained}
         return {"epoch": epoch, "train": learned, **scores, "seconds": seconds}
 
@@ -144,9 +146,9 @@ class Training:
         return array(torch.cat(parts))
 
 
-def step_reporter(epoch: int, watcher: Watcher) -> Callable[[Averages], None]:
-    """Pass the steps of one epoch on to the watcher."""
-    return lambda seen: watcher.on_step(epoch, seen)
+def step_reporter(epoch: int, progress: TrainingProgress) -> Callable[[Averages], None]:
+    """Pass the steps of one epoch on to the progress."""
+    return lambda seen: progress.on_step(epoch, seen)
 
 
 def summarise(records: Records, epochs: int) -> dict[str, Any]:

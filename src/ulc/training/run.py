@@ -19,14 +19,14 @@ from ulc.config import RunSpec
 from ulc.data.prepare import Prepared, prepare
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
-from ulc.labels.files import Judged
+from ulc.labels.files import LabelFiles
 from ulc.labels.judgement import Judgement
-from ulc.labels.unseen import judge_new
+from ulc.labels.unseen import judge_unseen
 from ulc.networks import network_maker
 from ulc.storage.run_folder import RunFolder
-from ulc.training.collapse import Watch
+from ulc.training.collapse import CollapseMonitor
 from ulc.training.held_out import HeldOut
-from ulc.training.loop import SAVE_EVERY, Training, Watcher, summarise
+from ulc.training.loop import SAVE_EVERY, Training, TrainingProgress, summarise
 from ulc.training.model import Model, ModelSpec
 
 PACKAGES = ("ulc", "torch", "numpy", "scikit-learn", "safetensors", "pydantic")
@@ -37,7 +37,7 @@ def run(  # noqa: PLR0913 (a spec and how to go about it)
     out: Path,
     *,
     device: str = "auto",
-    watcher: Watcher | None = None,
+    progress: TrainingProgress | None = None,
     save_every: float = SAVE_EVERY,
     source: Source | None = None,
 ) -> RunFolder:
@@ -51,8 +51,8 @@ def run(  # noqa: PLR0913 (a spec and how to go about it)
         return finished
     # All that can be wrong with the input is found before anything is written.
     on = chosen_device(device)
-    watcher = watcher or Watcher()
-    prepared = prepare(spec, on, watcher.on_read, source)
+    progress = progress or TrainingProgress()
+    prepared = prepare(spec, on, progress.on_read, source)
     algorithm = build(spec, prepared, on)
     folder = RunFolder.create(out / spec.folder_name, spec)
     with folder.locked(), threads(as_before(folder)):
@@ -63,10 +63,10 @@ def run(  # noqa: PLR0913 (a spec and how to go about it)
             prepared.truth,
             prepared.training.preprocessing,
             folder,
-            watch_of(spec, prepared),
+            collapse_monitor(spec, prepared),
         )
-        judgement = training.run(spec.epochs, watcher, save_every)
-        judged = Judged(
+        judgement = training.run(spec.epochs, progress, save_every)
+        judged = LabelFiles(
             whole_judgement(spec, judgement, algorithm, prepared),
             prepared.class_names,
             algorithm.threshold,
@@ -76,7 +76,7 @@ def run(  # noqa: PLR0913 (a spec and how to go about it)
         )
         judged.write(folder)
         outputs = algorithm.outputs()
-        if prepared.watched is not None:
+        if prepared.held_out is not None:
             outputs["rows"] = prepared.learned
         folder.write_arrays("outputs.npz", outputs)
         model(spec, prepared, algorithm, judged.believed).save(folder)
@@ -119,36 +119,36 @@ def threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def watch_of(spec: RunSpec, prepared: Prepared) -> Watch | None:
+def collapse_monitor(spec: RunSpec, prepared: Prepared) -> CollapseMonitor | None:
     """Who watches the training on the rows that were held out, if any were."""
-    watched = prepared.watched
-    if watched is None:
+    held_out = prepared.held_out
+    if held_out is None:
         return None
-    held_out = HeldOut(watched.stored, watched.given, prepared.training.preprocessing)
+    rows = HeldOut(held_out.stored, held_out.given, prepared.training.preprocessing)
     warm = spec.options.get("warmup_epochs")
     warm = warm if isinstance(warm, int) else 0
-    return Watch(held_out, prepared.class_names, first=min(warm, spec.epochs - 1))
+    return CollapseMonitor(rows, prepared.class_names, first=min(warm, spec.epochs - 1))
 
 
 def whole_judgement(
     spec: RunSpec, judgement: Judgement, algorithm: Algorithm, prepared: Prepared
 ) -> Judgement:
     """The algorithm's opinion on what it learned from, and from it one on what was held out."""
-    watch = watch_of(spec, prepared)
-    if watch is None or prepared.watched is None:
+    monitor = collapse_monitor(spec, prepared)
+    if monitor is None or prepared.held_out is None:
         return judgement
     handed = model(spec, prepared, algorithm, judgement)
     passes = int(spec.options.get("passes", 1))
-    seen = handed.uncertainty_stored(prepared.watched.stored, passes=passes, seed=spec.seed)
+    seen = handed.uncertainty_stored(prepared.held_out.stored, passes=passes, seed=spec.seed)
     told = not np.isnan(judgement.epistemic).any()
-    other = judge_new(
+    other = judge_unseen(
         judgement,
-        watch.held_out.predicted(algorithm),
-        watch.given,
+        monitor.held_out.predicted(algorithm),
+        monitor.given,
         epistemic=seen.epistemic if told else None,
         aleatoric=seen.aleatoric if told else None,
     )
-    return judgement.beside(other, prepared.learned, prepared.watched.positions)
+    return judgement.beside(other, prepared.learned, prepared.held_out.positions)
 
 
 def write_data(folder: RunFolder, prepared: Prepared) -> None:

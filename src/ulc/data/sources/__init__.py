@@ -9,9 +9,9 @@ from ulc.config import DataSpec
 from ulc.data.sources import cifar, fashion, npz
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
+from ulc.typing import CountCallback
 
-Progress = Callable[[int, int], None]
-Load = Callable[[Path, DataSpec, Progress], Source]
+Load = Callable[[Path, DataSpec, CountCallback], Source]
 PICTURES = ("size", "skip_broken")
 COLUMNS = ("label", "image", "id", "true", "verified", "features")
 
@@ -34,7 +34,7 @@ def plain(load: Callable[[Path], Source]) -> Load:
 def module(name: str) -> Load:
     """A source whose module is imported when it is used: pandas and Pillow take their time."""
 
-    def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
+    def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
         loaded: Source = import_module(f"ulc.data.sources.{name}").load(path, spec, on_progress)
         return loaded
 
@@ -81,9 +81,9 @@ SOURCES = {
 }
 
 
-def load_source(spec: DataSpec, on_progress: Progress | None = None) -> Source:
+def load_source(spec: DataSpec, on_progress: CountCallback | None = None) -> Source:
     """Read the data set that `spec` names; `on_progress` is told how many images are read."""
-    return checked_reader(spec).load(Path(spec.path or ""), spec, on_progress or silent)
+    return checked_reader(spec).load(Path(spec.path or ""), spec, on_progress or ignore_count)
 
 
 def checked_reader(spec: DataSpec) -> Reader:
@@ -102,5 +102,5 @@ def checked_reader(spec: DataSpec) -> Reader:
     return reader
 
 
-def silent(done: int, total: int) -> None:
-    """Nobody watches."""
+def ignore_count(done: int, total: int) -> None:
+    """Do nothing."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ulc.config import DataSpec
-from ulc.data.sources import Progress
 from ulc.data.sources.annotations import Annotations, number_labels
 from ulc.data.sources.pictures import SUFFIXES, Picture, Pictures
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
+from ulc.typing import CountCallback
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Images:
     labels: list[str]
 
 
-def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
+def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     """Read every image below the folder; a class is called as its folder."""
     train, test = split_images(path)
     columns = {"given": train.labels} | ({"test": test.labels} if test.paths else {})

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ulc.config import DataSpec
-from ulc.data.sources import Progress
 from ulc.data.sources.frame import Roles, annotations, listing, vector_source
 from ulc.data.sources.pictures import Picture, Pictures
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
+from ulc.typing import CountCallback
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ class Splits:
     test: Any | None = None
 
 
-def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
+def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     """Read its images, or its other columns as vectors."""
     splits, where = read(path), str(path)
     features = splits.train.features

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ulc.config import DataSpec
-from ulc.data.sources import Progress
 from ulc.data.sources.annotations import Annotations
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
+from ulc.typing import CountCallback
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 SIZE = 64
@@ -51,7 +51,7 @@ class Pictures:
     test: Sequence[Picture] = ()
 
     def source(
-        self, name: str, notes: Annotations, spec: DataSpec, on_progress: Progress
+        self, name: str, notes: Annotations, spec: DataSpec, on_progress: CountCallback
     ) -> Source:
         """Read them; what is broken is left out where the spec says so."""
         every, split = [*self.train, *self.test], len(self.train)
@@ -75,7 +75,7 @@ class Pictures:
 
 
 def read_all(
-    pictures: Sequence[Picture], spec: DataSpec, on_progress: Progress
+    pictures: Sequence[Picture], spec: DataSpec, on_progress: CountCallback
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
     """(N, 3, H, W) images, and what is wrong with those that cannot be read."""
     with warnings.catch_warnings():
@@ -85,7 +85,7 @@ def read_all(
 
 
 def read_at(
-    pictures: Sequence[Picture], size: Size, spec: DataSpec, on_progress: Progress
+    pictures: Sequence[Picture], size: Size, spec: DataSpec, on_progress: CountCallback
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
     """The same, brought to a size that is settled."""
     with warnings.catch_warnings():
@@ -129,7 +129,7 @@ def measured(picture: Picture) -> Size | None:
 
 
 def fill(
-    images: NDArray[np.uint8], pictures: Sequence[Picture], on_progress: Progress
+    images: NDArray[np.uint8], pictures: Sequence[Picture], on_progress: CountCallback
 ) -> dict[int, str]:
     """Read every picture into its place; return what went wrong, by place."""
     size = (images.shape[3], images.shape[2])

@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 
 from ulc.config import DataSpec
-from ulc.data.sources import Progress
 from ulc.data.sources.frame import (
     Roles,
     annotations,
@@ -21,6 +20,7 @@ from ulc.data.sources.frame import (
 from ulc.data.sources.pictures import Picture, Pictures
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
+from ulc.typing import CountCallback
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*SEPARATORS, ".parquet")
@@ -28,7 +28,7 @@ MISSING = ("", "NA", "N/A", "NaN", "nan", "<NA>", "#N/A", "null", "NULL")
 SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
-def load(path: Path, spec: DataSpec, on_progress: Progress) -> Source:
+def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     """Read the images that the table lists, or its features as vectors."""
     table, where = read_table(path), str(path)
     roles = Roles.of(list(table.columns), spec, where)

@@ -29,7 +29,7 @@ class Belief:
 
 
 @dataclass(frozen=True)
-class NoiseModel(ABC):
+class LossMixture(ABC):
     """Two components on scaled losses; the one with the smaller mean is the clean labels' own.
 
     per_class: a mixture for each given class (ULC) instead of one for all (DivideMix)
@@ -82,7 +82,7 @@ class NoiseModel(ABC):
         )
 
 
-class GaussianNoiseModel(NoiseModel):
+class GaussianLossMixture(LossMixture):
     """Two Gaussians on losses scaled to [0, 1]."""
 
     def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
@@ -97,7 +97,7 @@ class GaussianNoiseModel(NoiseModel):
         return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, fit, one, self.monotone)
 
 
-class BetaNoiseModel(NoiseModel):
+class BetaLossMixture(LossMixture):
     """Two Beta distributions on losses scaled by their 5th and 95th percentile (M-correction)."""
 
     def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
@@ -115,9 +115,9 @@ class BetaNoiseModel(NoiseModel):
         return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, fit, one, self.monotone)
 
 
-NOISE_MODELS: dict[Literal["gaussian", "beta"], type[NoiseModel]] = {
-    "gaussian": GaussianNoiseModel,
-    "beta": BetaNoiseModel,
+LOSS_MIXTURES: dict[Literal["gaussian", "beta"], type[LossMixture]] = {
+    "gaussian": GaussianLossMixture,
+    "beta": BetaLossMixture,
 }
 
 

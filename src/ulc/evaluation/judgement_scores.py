@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.evaluation.predicting import mean
+from ulc.evaluation.prediction_scores import mean
 from ulc.evaluation.ranking import ranking
 from ulc.labels.judgement import Judgement
 from ulc.typing import Floats, Integers

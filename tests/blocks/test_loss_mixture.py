@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture
 
+from ulc.blocks.loss_mixture import BetaLossMixture, GaussianLossMixture, explained_by_one
 from ulc.blocks.mixture import first_split, fit_mixtures
-from ulc.blocks.noise_model import BetaNoiseModel, GaussianNoiseModel, explained_by_one
 
 
 def quantiles(count, mean, deviation):
@@ -28,12 +28,12 @@ def labels(*sizes):
     return torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
 
 
-def judge(losses, given, classes=None, model=GaussianNoiseModel, **options):
+def judge(losses, given, classes=None, model=GaussianLossMixture, **options):
     return model(**options).judge(losses, given, classes or int(given.max()) + 1)
 
 
 every_model = pytest.mark.parametrize(
-    "model", [GaussianNoiseModel, BetaNoiseModel], ids=["gaussian", "beta"]
+    "model", [GaussianLossMixture, BetaLossMixture], ids=["gaussian", "beta"]
 )
 
 
@@ -41,7 +41,9 @@ drawn_losses = st.lists(st.floats(0.0, 10.0, width=32), min_size=20, max_size=60
 
 
 @pytest.mark.parametrize(
-    ("model", "sure"), [(GaussianNoiseModel, 0.95), (BetaNoiseModel, 0.8)], ids=["gaussian", "beta"]
+    ("model", "sure"),
+    [(GaussianLossMixture, 0.95), (BetaLossMixture, 0.8)],
+    ids=["gaussian", "beta"],
 )
 def test_right_and_wrong_labels_of_a_class_are_told_apart(model, sure):
     """The losses are Gaussian; Beta components of ten steps are wider, and less sure between."""
@@ -332,8 +334,8 @@ def test_a_few_extreme_losses_do_not_move_a_beta_mixture():
     further[-4:] += 1000
     further[:4] -= 1000
     given = labels(100)
-    one = judge(losses, given, model=BetaNoiseModel).clean_probability
-    other = judge(further, given, model=BetaNoiseModel).clean_probability
+    one = judge(losses, given, model=BetaLossMixture).clean_probability
+    other = judge(further, given, model=BetaLossMixture).clean_probability
     torch.testing.assert_close(one[4:-4], other[4:-4], rtol=0, atol=0)
     assert other[:4].min() >= other[4]
     assert other[-4:].max() <= other[-5]
@@ -342,7 +344,7 @@ def test_a_few_extreme_losses_do_not_move_a_beta_mixture():
 def test_a_beta_mixture_needs_its_own_class_where_class_scales_differ():
     """As for Gaussians: right labels of the small class cost as much as wrong ones of the large."""
     losses = torch.cat([bimodal(300, 100), quantiles(20, 2.6, 0.1), quantiles(12, 4.0, 0.1)])
-    options = {"given": labels(400, 32), "model": BetaNoiseModel}
+    options = {"given": labels(400, 32), "model": BetaLossMixture}
     together = judge(losses, per_class=False, **options).clean_probability[400:420]
     apart = judge(losses, per_class=True, **options).clean_probability[400:]
     assert (together < 0.5).all()
@@ -353,7 +355,7 @@ def test_a_beta_mixture_needs_its_own_class_where_class_scales_differ():
 def test_with_the_guard_a_class_of_one_beta_is_clean_throughout():
     """Evenly spread losses are Beta(1, 1), which needs no second component; two heaps do."""
     losses = torch.cat([torch.linspace(0, 1, 200, dtype=torch.float64), bimodal(150, 50)])
-    guarded = judge(losses, labels(200, 200), model=BetaNoiseModel, one_component_guard=True)
+    guarded = judge(losses, labels(200, 200), model=BetaLossMixture, one_component_guard=True)
     assert guarded.one_component.tolist() == [True, False]
     assert (guarded.clean_probability[:200] == 1).all()
     assert (guarded.clean_probability[350:] < 0.5).all()
