@@ -13,7 +13,13 @@ from ulc.errors import InputError
 from ulc.labels.judgement import Judgement
 from ulc.labels.prior import Prior
 from ulc.prediction.input_spec import ModelInput
-from ulc.prediction.new_rows import NewRows, NewTable, from_array, from_frame, load_new
+from ulc.prediction.new_rows import (
+    NewRows,
+    NewTable,
+    load_new_rows,
+    rows_from_array,
+    rows_from_frame,
+)
 from ulc.prediction.predictor import Predictor
 from ulc.prediction.table import prediction_frame
 from ulc.storage.run_folder import Records, RunFolder
@@ -163,9 +169,9 @@ def read_new(
     if not in_itself and options:
         raise InputError(f"an array has no '{min(options)}'; give labels= or drop it")
     if isinstance(data, str | Path):
-        return load_new(data_spec(str(data), options), model_input)
+        return load_new_rows(data_spec(str(data), options), model_input)
     if hasattr(data, "iloc"):
         spec = checked(DataSpec, {"source": "table"} | options, where="options")
         table = data.reset_index(drop=True).set_axis(data.columns.map(str), axis=1)
-        return from_frame(NewTable("data", table, Path()), spec, model_input)
-    return from_array(data, model_input, labels)
+        return rows_from_frame(NewTable("data", table, Path()), spec, model_input)
+    return rows_from_array(data, model_input, labels)

@@ -15,7 +15,7 @@ from toy_backbones import Killed, Toy
 from ulc.data.sources import npz
 from ulc.data.sources.source import Source
 from ulc.embedding.backbones import Backbone, Recipe, load_backbone
-from ulc.embedding.embed import CHUNK, Embedder, embed, prepared
+from ulc.embedding.embed import CHUNK, Embedder, embed, resize_and_normalise
 from ulc.errors import InputError
 
 CPU = torch.device("cpu")
@@ -69,7 +69,7 @@ def test_features_are_those_of_the_network_in_evaluation_mode_which_is_given_bac
     assert network.training
     assert network.norm.num_batches_tracked == 0
     with torch.no_grad():
-        wanted = network.eval()(prepared(torch.tensor(inputs), Recipe(network, 8)))
+        wanted = network.eval()(resize_and_normalise(torch.tensor(inputs), Recipe(network, 8)))
     np.testing.assert_array_equal(found, wanted.numpy())
 
 
@@ -145,16 +145,16 @@ def test_tiny_and_oblong_images_of_one_colour_keep_it(shape, interpolation):
     recipe = Recipe(nn.Identity(), 8, mean=(0.5,) * 3, std=(0.25,) * 3, interpolation=interpolation)
     batch = torch.tensor([51, 102, 204], dtype=torch.uint8).view(1, 3, 1, 1).expand(2, 3, *shape)
     wanted = torch.tensor([-1.2, -0.4, 1.2]).view(1, 3, 1, 1).expand(2, 3, 8, 8)
-    torch.testing.assert_close(prepared(batch, recipe), wanted)
+    torch.testing.assert_close(resize_and_normalise(batch, recipe), wanted)
 
 
 def test_images_that_shrink_are_smoothed_and_others_are_not():
     chess = np.indices((16, 16)).sum(axis=0) % 2 * 255
     batch = torch.tensor(chess, dtype=torch.uint8).expand(1, 3, 16, 16)
     plain = {"mean": (0.0,) * 3, "std": (1.0,) * 3}
-    small = prepared(batch, Recipe(nn.Identity(), 5, **plain))
+    small = resize_and_normalise(batch, Recipe(nn.Identity(), 5, **plain))
     assert (small - 0.5).abs().max() < 0.06  # the mean of black and white
-    large = prepared(batch, Recipe(nn.Identity(), 32, interpolation="bicubic", **plain))
+    large = resize_and_normalise(batch, Recipe(nn.Identity(), 32, interpolation="bicubic", **plain))
     torch.testing.assert_close(large, F.interpolate(batch / 255, (32, 32), mode="bicubic"))
 
 
@@ -200,7 +200,7 @@ def test_twice_gives_the_same_file_and_test_images_do_not_shape_training_feature
 
 def test_progress_counts_every_image_of_both_parts():
     told = []
-    embed(source(images(CHUNK + 1)), embedder(), seen=lambda *numbers: told.append(numbers))
+    embed(source(images(CHUNK + 1)), embedder(), on_progress=lambda *numbers: told.append(numbers))
     total = CHUNK + 31
     assert told == [(0, total), (CHUNK, total), (CHUNK + 1, total), (total, total)]
 

@@ -12,7 +12,7 @@ from toy_backbones import Toy
 
 from ulc.data.sources import fashion
 from ulc.embedding.backbones import IMAGENET_MEAN, load_backbone
-from ulc.embedding.embed import Embedder, prepared
+from ulc.embedding.embed import Embedder, resize_and_normalise
 from ulc.errors import InputError
 
 real_weights = pytest.mark.skipif(
@@ -34,7 +34,7 @@ def test_what_a_users_network_sees_is_the_picture_as_it_is():
     backbone = load_backbone("toy_backbones:Colours")
     picture = torch.zeros(1, 3, 4, 4, dtype=torch.uint8)
     picture[:, 1] = 255
-    seen = backbone.recipe.network(prepared(picture, backbone.recipe))
+    seen = backbone.recipe.network(resize_and_normalise(picture, backbone.recipe))
     assert seen.tolist() == [[0.0, 1.0, 0.0]]
 
 
@@ -182,7 +182,7 @@ def test_efficientnet_lite0_says_its_input_and_its_padding_follows_the_size():
         1280,
     )
     black = torch.zeros(1, 3, 2, 2, dtype=torch.uint8)
-    assert prepared(black, backbone.recipe).unique().item() == pytest.approx(-127 / 128)
+    assert resize_and_normalise(black, backbone.recipe).unique().item() == pytest.approx(-127 / 128)
     assert load_backbone(size=33).width == 1280
 
 

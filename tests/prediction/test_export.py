@@ -59,7 +59,7 @@ def session(content):
 )
 def test_the_graph_is_the_model_on_raw_inputs(network, networks, prior):
     one = model(network, networks)
-    made = export.as_onnx(one, prior=prior)
+    made = export.export_onnx(one, prior=prior)
     assert made.difference < 1e-5
     graph = session(made.content)
     rng = np.random.default_rng(7)
@@ -77,9 +77,9 @@ def test_the_graph_is_the_model_on_raw_inputs(network, networks, prior):
 
 
 def test_a_graph_that_differs_is_not_handed_over(monkeypatch):
-    monkeypatch.setattr(export, "traced", lambda *_: tiny_graph())
+    monkeypatch.setattr(export, "trace_to_onnx", lambda *_: tiny_graph())
     with pytest.raises(InputError, match=r"of 'mlp' differs from PyTorch by .*nothing was written"):
-        export.as_onnx(model())
+        export.export_onnx(model())
 
 
 def tiny_graph():
@@ -106,7 +106,7 @@ def tiny_graph():
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(export, "find_spec", lambda name: None if name == "onnxruntime" else 1)
     with pytest.raises(InputError, match=r"ONNX needs onnxruntime; .*pip install 'ulc\[onnx\]'"):
-        export.as_onnx(model())
+        export.export_onnx(model())
 
 
 def test_one_safetensors_file_holds_all_of_the_model():

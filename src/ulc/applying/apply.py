@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.applying.decisions import ACCEPT, REJECT, RELABEL, Decided, decide, read_decisions
-from ulc.applying.original import Listing, Original, Wanted, check_unchanged
+from ulc.applying.decisions import ACCEPT, REJECT, RELABEL, RowDecisions, decide, read_decisions
+from ulc.applying.original import LabelList, NewLabels, Original, check_unchanged
 from ulc.applying.run_rows import RunRows
 from ulc.config import DataSpec
 from ulc.errors import InputError
@@ -95,11 +95,11 @@ def apply(
     unseen = np.zeros(len(rows), bool)
     if accepting is not None:
         unseen = accepting.among(rows) & ~decided.mask & ~original.verified
-    wanted = combine(original, rows, decided, unseen)
-    write_whole(target, original.copy(wanted, target))
-    new = set(wanted.labels[wanted.changed]) - set(rows.class_names)
+    new_labels = combine_labels(original, rows, decided, unseen)
+    write_whole(target, original.copy(new_labels, target))
+    new = set(new_labels.labels[new_labels.changed]) - set(rows.class_names)
     command = None
-    if not isinstance(original, Listing):
+    if not isinstance(original, LabelList):
         command = shlex.join(["ulc", "audit", str(target), *original.options()])
     return Applied(
         out=str(target),
@@ -108,29 +108,29 @@ def apply(
         rejected=decided.count(REJECT),
         relabelled=decided.count(RELABEL),
         accepted_unseen=int(unseen.sum()),
-        changed=int((wanted.labels != rows.given).sum()),
-        verified=int((original.verified | wanted.decided).sum()),
+        changed=int((new_labels.labels != rows.given).sum()),
+        verified=int((original.verified | new_labels.decided).sum()),
         new_classes=tuple(sorted(new)),
         note=original.note,
         next_command=command,
     )
 
 
-def combine(
-    original: Original, rows: RunRows, decided: Decided, unseen: NDArray[np.bool_]
-) -> Wanted:
+def combine_labels(
+    original: Original, rows: RunRows, decided: RowDecisions, unseen: NDArray[np.bool_]
+) -> NewLabels:
     """A decision first, then what is accepted unseen, else the label as it is."""
     labels = original.labels.copy()
     labels[unseen] = rows.suggested[unseen]
     labels[decided.mask] = decided.label[decided.mask]
-    return Wanted(labels, labels != original.labels, decided.mask)
+    return NewLabels(labels, labels != original.labels, decided.mask)
 
 
 def open_original(folder: RunFolder, rows: RunRows) -> Original:
     """The data that the run learned from, as they are now."""
     spec = folder.spec
     if spec.noise.kind != "none" or spec.imbalance.kind != "none":
-        return Listing(
+        return LabelList(
             rows,
             "The run made its labels noisy or its classes uneven on purpose, so this is a list of "
             "its rows by id, not a copy of the data.",
@@ -154,7 +154,7 @@ def open_original(folder: RunFolder, rows: RunRows) -> Original:
 
         return ImageFolder(spec.data, skipped)
     called = "the position, from 0, of" if rows.ids is None else "what the data call"
-    return Listing(
+    return LabelList(
         rows,
         f"A copy of data of the kind '{spec.data.source}' cannot be written, so this is a list: id "
         f"is {called} each row of the training set; put the labels into your data by it.",
@@ -186,15 +186,15 @@ def check_out(
         raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
     if out.is_dir():
         raise InputError(f"--out {out}: a folder; give the name of a file")
-    if isinstance(decisions, Path) and same(out, decisions):
+    if isinstance(decisions, Path) and is_same_file(out, decisions):
         raise InputError(f"--out {out}: these are the decisions themselves; give another name")
-    if data.path and same(out, Path(data.path)) and not force:
+    if data.path and is_same_file(out, Path(data.path)) and not force:
         raise InputError(
             f"--out {out}: these are the data of the run; give another name, "
             "or overwrite them with --force"
         )
 
 
-def same(one: Path, other: Path) -> bool:
+def is_same_file(one: Path, other: Path) -> bool:
     """Whether both are the same file."""
     return one.exists() and other.exists() and one.samefile(other)

@@ -28,7 +28,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Decided:
+class RowDecisions:
     """What was decided for each of N rows of a run.
 
     kind: (N,) the decision, or None
@@ -52,7 +52,7 @@ class Decided:
 def read_decisions(source: "Path | DataFrame") -> list[Decision]:
     """The decisions in a CSV or TSV file or a frame; a row without a decision is none."""
     if isinstance(source, Path):
-        table, name = read_file(source), str(source)
+        table, name = read_decision_file(source), str(source)
     else:
         table, name = source, "decisions"
     missing = [column for column in ("id", "decision") if column not in table.columns]
@@ -65,13 +65,15 @@ def read_decisions(source: "Path | DataFrame") -> list[Decision]:
     columns = [table[column].fillna("").astype(str) for column in ("id", "decision", "label")]
     rows = zip(*columns, strict=True)
     return [
-        checked(Decision(each, decision.strip().lower(), label.strip(), f"{name}: row {place}"))
+        check_decision(
+            Decision(each, decision.strip().lower(), label.strip(), f"{name}: row {place}")
+        )
         for place, (each, decision, label) in enumerate(rows, start=1)
         if decision.strip()
     ]
 
 
-def read_file(path: Path) -> "DataFrame":
+def read_decision_file(path: Path) -> "DataFrame":
     """The table, every value as it is written."""
     if not path.is_file():
         what = "a folder" if path.is_dir() else "no such file"
@@ -88,7 +90,7 @@ def read_file(path: Path) -> "DataFrame":
     return table
 
 
-def checked(decision: Decision) -> Decision:
+def check_decision(decision: Decision) -> Decision:
     """Raise unless it can be understood by itself."""
     if decision.decision not in DECISIONS:
         raise InputError(
@@ -102,12 +104,12 @@ def checked(decision: Decision) -> Decision:
     return decision
 
 
-def decide(rows: RunRows, decisions: list[Decision]) -> Decided:
+def decide(rows: RunRows, decisions: list[Decision]) -> RowDecisions:
     """Every decision at its row; the same one may come twice, but not another."""
-    decided = Decided(np.full(len(rows), None, object), np.full(len(rows), None, object))
+    decided = RowDecisions(np.full(len(rows), None, object), np.full(len(rows), None, object))
     for each in decisions:
         place = rows.place(each.id, each.where)
-        label = resulting(rows, place, each)
+        label = resulting_label(rows, place, each)
         before = decided.kind[place]
         if before is not None and (before, decided.label[place]) != (each.decision, label):
             raise InputError(
@@ -118,7 +120,7 @@ def decide(rows: RunRows, decisions: list[Decision]) -> Decided:
     return decided
 
 
-def resulting(rows: RunRows, place: int, decision: Decision) -> str:
+def resulting_label(rows: RunRows, place: int, decision: Decision) -> str:
     """The label that the row has after it."""
     if decision.decision == RELABEL:
         return decision.label

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ulc.applying.image_paths import as_written
-from ulc.applying.original import Wanted
+from ulc.applying.image_paths import path_in_table
+from ulc.applying.original import NewLabels
 from ulc.applying.table_file import refuse_missing_names
 from ulc.config import DataSpec
 from ulc.data.sources.annotations import number_labels
@@ -36,13 +36,13 @@ class ImageFolder:
         """Full paths."""
         return list(map(readable, self.paths))
 
-    def copy(self, wanted: Wanted, out: Path) -> bytes:
+    def copy(self, new_labels: NewLabels, out: Path) -> bytes:
         """Columns image, label, verified."""
-        refuse_missing_names(wanted.labels, out)
+        refuse_missing_names(new_labels.labels, out)
         columns = {
-            "image": as_objects([as_written(path, out.parent) for path in self.paths]),
-            "label": wanted.labels,
-            "verified": wanted.decided.astype(int),
+            "image": as_objects([path_in_table(path, out.parent) for path in self.paths]),
+            "label": new_labels.labels,
+            "verified": new_labels.decided.astype(int),
         }
         return as_csv(columns)
 

@@ -6,7 +6,7 @@ from ulc.data.sources.pictures import readable
 from ulc.errors import InputError
 
 
-def as_written(path: Path, folder: Path) -> str:
+def path_in_table(path: Path, folder: Path) -> str:
     """The path as a table in `folder` should hold it."""
     # Not resolved: a link is a name of its own, and rows are called by their names.
     full, base = path.absolute(), folder.absolute()

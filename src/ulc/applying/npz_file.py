@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.applying.original import Wanted, as_npz
+from ulc.applying.original import NewLabels, npz_bytes
 from ulc.config import DataSpec
 from ulc.data.sources.npz import TEXT, as_flags, as_text, read_arrays, read_labels
 from ulc.errors import InputError
@@ -46,40 +46,42 @@ class NpzFile:
         """Arrays are known by their names."""
         return []
 
-    def copy(self, wanted: Wanted, _: Any) -> bytes:
+    def copy(self, new_labels: NewLabels, _: Any) -> bytes:
         """All arrays, with `y` and `verified` (and `class_names`, for a new class) changed."""
         arrays = dict(self.arrays)
-        if wanted.changed.any():
-            arrays |= self.relabelled(wanted)
-        verified = self.verified | wanted.decided
+        if new_labels.changed.any():
+            arrays |= self.relabelled(new_labels)
+        verified = self.verified | new_labels.decided
         if "verified" in arrays or verified.any():
             arrays["verified"] = verified
         read_labels(arrays, str(self.path))  # raises where the result could not be read again
         with zipfile.ZipFile(self.path) as archive:
             compressed = any(each.compress_type for each in archive.infolist())
-        return as_npz(arrays, compressed=compressed)
+        return npz_bytes(arrays, compressed=compressed)
 
-    def relabelled(self, wanted: Wanted) -> dict[str, NDArray[Any]]:
+    def relabelled(self, new_labels: NewLabels) -> dict[str, NDArray[Any]]:
         """The arrays that change."""
-        new = [name for name in dict.fromkeys(wanted.labels) if name not in self.class_names]
+        new = [name for name in dict.fromkeys(new_labels.labels) if name not in self.class_names]
         changed: dict[str, NDArray[Any]] = {}
         if new and "class_names" in self.arrays:
             names = [*as_text(self.arrays["class_names"], "class_names"), *new]
             changed["class_names"] = np.array(names)
         given = self.arrays["y"]
         if given.dtype.kind in TEXT:
-            return changed | {"y": self.as_texts(wanted)}
+            return changed | {"y": self.as_texts(new_labels)}
         numbers = self.numbers(new)
         labels = given.astype(np.int64)
-        labels[wanted.changed] = [numbers[name] for name in wanted.labels[wanted.changed]]
+        labels[new_labels.changed] = [
+            numbers[name] for name in new_labels.labels[new_labels.changed]
+        ]
         as_before = labels.astype(given.dtype)
         return changed | {"y": as_before if np.array_equal(as_before, labels) else labels}
 
-    def as_texts(self, wanted: Wanted) -> NDArray[Any]:
+    def as_texts(self, new_labels: NewLabels) -> NDArray[Any]:
         """Text labels, of the kind that they are."""
         given = self.arrays["y"]
         texts = as_objects(as_text(given, f"{self.path}: y"))
-        texts[wanted.changed] = wanted.labels[wanted.changed]
+        texts[new_labels.changed] = new_labels.labels[new_labels.changed]
         labels = texts.astype(str)
         return np.char.encode(labels, "utf-8") if given.dtype.kind == "S" else labels
 

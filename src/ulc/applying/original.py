@@ -14,7 +14,7 @@ from ulc.labels.table import as_csv, as_objects
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NewLabels:
     """What a copy should say of the N rows of a run.
 
     labels: (N,) text of every label
@@ -55,8 +55,8 @@ class Original(Protocol):
         """(N,) which of them somebody has checked."""
         ...
 
-    def copy(self, wanted: Wanted, out: Any) -> bytes:
-        """The content of a file `out` with the labels wanted and all else as it is."""
+    def copy(self, new_labels: NewLabels, out: Any) -> bytes:
+        """The content of a file `out` with the labels new_labels and all else as it is."""
         ...
 
     def options(self) -> list[str]:
@@ -65,7 +65,7 @@ class Original(Protocol):
 
 
 @dataclass(frozen=True)
-class Listing:
+class LabelList:
     """Where no copy of the data can be made: a list of ids and labels."""
 
     rows: RunRows
@@ -87,10 +87,10 @@ class Listing:
         """Those of the run."""
         return self.rows.verified
 
-    def copy(self, wanted: Wanted, _: Any) -> bytes:
+    def copy(self, new_labels: NewLabels, _: Any) -> bytes:
         """Columns id, label, verified."""
-        verified = (self.verified | wanted.decided).astype(int)
-        columns = {"id": self.rows.names, "label": wanted.labels, "verified": verified}
+        verified = (self.verified | new_labels.decided).astype(int)
+        columns = {"id": self.rows.names, "label": new_labels.labels, "verified": verified}
         return as_csv(columns)
 
     def options(self) -> list[str]:
@@ -131,7 +131,7 @@ def check_unchanged(original: Original, rows: RunRows, path: str) -> None:
         )
 
 
-def as_npz(arrays: dict[str, NDArray[Any]], *, compressed: bool) -> bytes:
+def npz_bytes(arrays: dict[str, NDArray[Any]], *, compressed: bool) -> bytes:
     """The bytes of an npz file."""
     buffer = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez

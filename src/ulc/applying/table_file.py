@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ulc.applying.image_paths import as_written
-from ulc.applying.original import Wanted
+from ulc.applying.image_paths import path_in_table
+from ulc.applying.original import NewLabels
 from ulc.applying.run_rows import Texts
 from ulc.config import DataSpec
 from ulc.data.sources.frame import Roles, annotations, image_column, image_paths
@@ -52,11 +52,11 @@ class TableFile:
             np.zeros(len(kept), bool) if notes.verified is None else notes.verified[self.rows]
         )
 
-    def copy(self, wanted: Wanted, out: Path) -> bytes:
+    def copy(self, new_labels: NewLabels, out: Path) -> bytes:
         """All columns; those of the labels, of what is verified, of relative paths changed."""
         if self.suffix == ".parquet":
-            return self.parquet_copy(wanted, out)
-        return self.text_copy(wanted, out)
+            return self.parquet_copy(new_labels, out)
+        return self.text_copy(new_labels, out)
 
     def options(self) -> list[str]:
         """As the table was read, and which column says what is verified."""
@@ -78,21 +78,21 @@ class TableFile:
         if here == there:
             return list(values)
         return [
-            value if Path(str(value).strip()).is_absolute() else as_written(path, there)
+            value if Path(str(value).strip()).is_absolute() else path_in_table(path, there)
             for value, path in zip(values, self.paths, strict=True)
         ]
 
-    def text_copy(self, wanted: Wanted, out: Path) -> bytes:
+    def text_copy(self, new_labels: NewLabels, out: Path) -> bytes:
         """Every other value as it is written, `NA` too."""
-        refuse_missing_names(wanted.labels[wanted.changed], out)
+        refuse_missing_names(new_labels.labels[new_labels.changed], out)
         table = read_text(self.path, SEPARATORS[self.suffix], missing=()).fillna("")
         labels = table[self.roles.label].to_numpy(object, copy=True)
-        labels[self.rows[wanted.changed]] = wanted.labels[wanted.changed]
+        labels[self.rows[new_labels.changed]] = new_labels.labels[new_labels.changed]
         table[self.roles.label] = labels
-        if self.roles.verified is not None or wanted.decided.any():
+        if self.roles.verified is not None or new_labels.decided.any():
             name = self.roles.verified or VERIFIED
             before = table.get(name)
-            table[name] = self.flag_words(before, wanted)
+            table[name] = self.flag_words(before, new_labels)
         if self.image is not None:
             table[self.image] = as_objects(self.moved_paths(list(table[self.image]), out))
         start = self.path.read_bytes()
@@ -103,7 +103,7 @@ class TableFile:
         ).encode()
         return MARK * start.startswith(MARK) + content
 
-    def flag_words(self, before: Any, wanted: Wanted) -> Texts:
+    def flag_words(self, before: Any, new_labels: NewLabels) -> Texts:
         """Yes in the word that the column has for it, else 1; all else as it is, or 0."""
         if before is None:
             words, yes = np.full(self.total, "0", object), "1"
@@ -112,7 +112,7 @@ class TableFile:
             said = words[self.rows[self.verified]]
             yes = said[0].strip() if len(said) else "1"
         # What is verified already keeps its own word.
-        words[self.rows[wanted.decided & ~self.verified]] = yes
+        words[self.rows[new_labels.decided & ~self.verified]] = yes
         return words
 
     @cached_property
@@ -120,45 +120,45 @@ class TableFile:
         """Rows of the whole table."""
         return len(read_table(self.path))
 
-    def parquet_copy(self, wanted: Wanted, out: Path) -> bytes:
+    def parquet_copy(self, new_labels: NewLabels, out: Path) -> bytes:
         """Every other column as it is, with its type."""
         from pyarrow import parquet
 
         table = parquet.read_table(self.path)
-        table = replaced(table, self.roles.label, self.typed_labels(table, wanted))
-        if self.roles.verified is not None or wanted.decided.any():
-            table = self.with_flags(table, wanted)
+        table = replace_column(table, self.roles.label, self.typed_labels(table, new_labels))
+        if self.roles.verified is not None or new_labels.decided.any():
+            table = self.with_flags(table, new_labels)
         if self.image is not None:
             paths = self.moved_paths(table[self.image].to_pylist(), out)
-            table = replaced(table, self.image, paths)
+            table = replace_column(table, self.image, paths)
         buffer = io.BytesIO()
         parquet.write_table(table, buffer)
         return buffer.getvalue()
 
-    def typed_labels(self, table: "pa.Table", wanted: Wanted) -> list[Any]:
+    def typed_labels(self, table: "pa.Table", new_labels: NewLabels) -> list[Any]:
         """Labels of the type that the column has."""
         values = table[self.roles.label].to_pylist()
         known = {text: values[row] for text, row in zip(self.labels, self.rows, strict=True)}
         kind = table.schema.field(self.roles.label).type
-        changed = np.flatnonzero(wanted.changed)
-        for row, text in zip(self.rows[changed], wanted.labels[changed], strict=True):
+        changed = np.flatnonzero(new_labels.changed)
+        for row, text in zip(self.rows[changed], new_labels.labels[changed], strict=True):
             if text not in known:
-                known[text] = as_type(text, kind, f"{self.path}: column '{self.roles.label}'")
+                known[text] = convert_label(text, kind, f"{self.path}: column '{self.roles.label}'")
             values[row] = known[text]
         return values
 
-    def with_flags(self, table: "pa.Table", wanted: Wanted) -> "pa.Table":
+    def with_flags(self, table: "pa.Table", new_labels: NewLabels) -> "pa.Table":
         """The column that says what is verified, changed or added."""
         import pyarrow as pa
 
         name = self.roles.verified or VERIFIED
         if name not in table.column_names:
             flags = np.zeros(len(table), bool)
-            flags[self.rows[wanted.decided]] = True
+            flags[self.rows[new_labels.decided]] = True
             return table.append_column(name, pa.array(flags))
         values = table[name].to_pylist()
-        text = is_text(table.schema.field(name).type)
-        for row in self.rows[wanted.decided & ~self.verified]:
+        text = is_text_type(table.schema.field(name).type)
+        for row in self.rows[new_labels.decided & ~self.verified]:
             values[row] = "1" if text else 1
         kind = table.schema.field(name).type
         if pa.types.is_boolean(kind) or pa.types.is_null(kind):
@@ -177,7 +177,7 @@ def refuse_missing_names(labels: Texts, out: Path) -> None:
         )
 
 
-def replaced(table: "pa.Table", name: str, values: list[Any]) -> "pa.Table":
+def replace_column(table: "pa.Table", name: str, values: list[Any]) -> "pa.Table":
     """The table with other values of the same type in one column."""
     import pyarrow as pa
 
@@ -185,22 +185,22 @@ def replaced(table: "pa.Table", name: str, values: list[Any]) -> "pa.Table":
     return table.set_column(place, field, pa.array(values, field.type))
 
 
-def is_text(kind: Any) -> bool:
+def is_text_type(kind: Any) -> bool:
     """Whether a column's values are text, be it by way of a dictionary."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
-        return is_text(kind.value_type)
+        return is_text_type(kind.value_type)
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
 
 
-def as_type(text: str, kind: Any, where: str) -> Any:
+def convert_label(text: str, kind: Any, where: str) -> Any:
     """A label of a new class as a value of the column's type."""
     import pyarrow as pa
 
-    if is_text(kind):
+    if is_text_type(kind):
         return text
     try:
         # A column of yes and no has both already.

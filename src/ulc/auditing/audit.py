@@ -30,7 +30,7 @@ from ulc.labels.files import LabelFiles
 from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
 from ulc.storage.files import read_npz
-from ulc.storage.run_folder import Records, RunFolder, folder_at
+from ulc.storage.run_folder import Records, RunFolder, create_folder
 from ulc.training.model import Model
 from ulc.training.run import chosen_device, run
 from ulc.typing import Floats, Integers
@@ -123,7 +123,7 @@ class Audit:
         if embedder is None:
             shape = source.inputs.shape[1:]
             network_maker(self.spec.network, shape, len(source.class_names), self.device)
-        folder = folder_at(self.path)
+        folder = create_folder(self.path)
         with folder.locked():
             folder.write("audit.toml", self.spec.write().encode())
             data = self.spec.data
@@ -155,7 +155,7 @@ class Audit:
         """The images as features of a frozen network, in a file of the audit's own."""
         file = self.path / "features.npz"
         with self.progress.embedding(embedder.backbone.name) as seen:
-            embed(source, embedder, seen=seen).write(file)
+            embed(source, embedder, on_progress=seen).write(file)
         data = DataSpec(source="npz", path=str(file.absolute()))
         return data, replace(load_source(data), skipped=source.skipped)
 

@@ -102,4 +102,4 @@ def embed_images(
     from ulc.cli.progress import CountBar
 
     with CountBar(Console(stderr=True), embedder.backbone.name) as bar:
-        return embed(source, embedder, pca=pca, seen=bar)
+        return embed(source, embedder, pca=pca, on_progress=bar)

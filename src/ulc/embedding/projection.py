@@ -56,15 +56,15 @@ def fit_projection(features: NDArray[np.float32], components: int | None = None)
     exact = features.astype(np.float64)
     if components == 0:
         mean = exact.mean(axis=0)
-        return Projection(mean, positive(np.sqrt(np.mean((exact - mean) ** 2))))
+        return Projection(mean, positive_or_one(np.sqrt(np.mean((exact - mean) ** 2))))
     # Its signs are fixed too: the largest loading of every component is positive.
     with np.errstate(invalid="ignore"):  # features that are all alike explain 0 / 0
         fitted = PCA(components, svd_solver="covariance_eigh").fit(exact)
-    scale = positive(np.sqrt(fitted.explained_variance_.mean() * (rows - 1) / rows))
+    scale = positive_or_one(np.sqrt(fitted.explained_variance_.mean() * (rows - 1) / rows))
     share = float(np.nan_to_num(fitted.explained_variance_ratio_).sum())
     return Projection(fitted.mean_, scale, fitted.components_.T, share)
 
 
-def positive(scale: float) -> float:
+def positive_or_one(scale: float) -> float:
     """1 where all features are alike, which no scale can help."""
     return float(scale) if scale > 0 else 1.0

@@ -11,11 +11,11 @@ from torch import Tensor
 from ulc.config import Spec, checked
 from ulc.errors import InputError
 from ulc.networks import NewBackbone
-from ulc.storage.tensor_file import Kind, read_tensors
+from ulc.storage.tensor_file import TensorFileKind, read_tensors
 from ulc.training.model import ModelSpec
 
 Network = str | NewBackbone
-SAVED = Kind("estimator", "give the path of a saved estimator", "save it again")
+SAVED = TensorFileKind("estimator", "give the path of a saved estimator", "save it again")
 
 
 class Saved(Spec):

@@ -75,18 +75,18 @@ class OnnxFile:
         write_whole(path, self.content)
 
 
-def as_onnx(
+def export_onnx(
     model: Model, *, prior: Prior = "training", metadata: dict[str, str] | None = None
 ) -> OnnxFile:
     """One graph from raw inputs to probabilities, checked with onnxruntime before it is returned.
 
     metadata: what the file is to say of itself beside class names, prior and version
     """
-    refuse_without_packages()
+    check_onnx_packages()
     import onnx
 
     model.networks.cpu()
-    proto = traced(Graph(model, prior), model.spec.preprocessing)
+    proto = trace_to_onnx(Graph(model, prior), model.spec.preprocessing)
     about = {
         "class_names": json.dumps(model.spec.class_names, ensure_ascii=False),
         "prior": prior if isinstance(prior, str) else json.dumps(list(prior)),
@@ -95,7 +95,7 @@ def as_onnx(
     onnx.helper.set_model_props(proto, about | (metadata or {}))
     onnx.checker.check_model(proto)
     content = proto.SerializeToString()
-    difference = compared(content, model, prior)
+    difference = compare_with_pytorch(content, model, prior)
     if not difference <= TOLERANCE:
         raise InputError(
             f"the ONNX graph of '{model.spec.network.name}' differs from PyTorch by "
@@ -104,11 +104,11 @@ def as_onnx(
     return OnnxFile(content, difference)
 
 
-def traced(graph: Graph, preprocessing: Preprocessing) -> Any:
+def trace_to_onnx(graph: Graph, preprocessing: Preprocessing) -> Any:
     """The graph as an ONNX model with any batch size."""
     example = torch.from_numpy(random_inputs(preprocessing, 2))
     try:
-        with quiet(), evaluating(graph), torch.no_grad():
+        with silence_exporter(), evaluating(graph), torch.no_grad():
             program = torch.onnx.export(
                 graph,
                 (example,),
@@ -129,7 +129,7 @@ def traced(graph: Graph, preprocessing: Preprocessing) -> Any:
     return program.model_proto
 
 
-def compared(content: bytes, model: Model, prior: Prior) -> float:
+def compare_with_pytorch(content: bytes, model: Model, prior: Prior) -> float:
     """The largest difference between onnxruntime's and PyTorch's probabilities."""
     import onnxruntime
 
@@ -153,7 +153,7 @@ def random_inputs(preprocessing: Preprocessing, rows: int) -> NDArray[Any]:
     return (spread + np.asarray(preprocessing.mean)).astype(np.float32)
 
 
-def refuse_without_packages() -> None:
+def check_onnx_packages() -> None:
     """Raise where the extra is not installed."""
     for package in PACKAGES:
         if find_spec(package) is None:
@@ -161,7 +161,7 @@ def refuse_without_packages() -> None:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_exporter() -> Iterator[None]:
     """The exporter warns of its own future, and logs what it does without torchvision."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

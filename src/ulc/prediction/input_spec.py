@@ -58,10 +58,10 @@ def resize_to_model(
     elif channels == 1 and found == 3:
         grey = np.einsum("nchw,c->nhw", images.astype(np.int64), GREY) + 0x8000
         images = (grey >> 16).astype(np.uint8)[:, None]
-    return images if list(images.shape[2:]) == size else resized(images, (size[1], size[0]))
+    return images if list(images.shape[2:]) == size else resize_and_crop(images, (size[1], size[0]))
 
 
-def resized(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
+def resize_and_crop(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
     """As files of images are: the shorter side brought to size, the middle cut out."""
     from PIL import Image, ImageOps
 

@@ -20,21 +20,23 @@ Labels = list[str | None]
 
 
 @dataclass(frozen=True)
-class Noted:
+class IdsAndLabels:
     """What a table says of its rows beside their inputs."""
 
     ids: tuple[str, ...] | None
     labels: Labels | None
 
 
-def noted(table: "pd.DataFrame", spec: DataSpec, model_input: ModelInput, where: str) -> Noted:
+def find_ids_and_labels(
+    table: "pd.DataFrame", spec: DataSpec, model_input: ModelInput, where: str
+) -> IdsAndLabels:
     """Ids and labels: by the options, by the run's own columns, else by usual names."""
     from ulc.data.columns import as_text
     from ulc.data.sources.frame import ID, LABEL, check_columns, filled, first
 
     columns = list(table.columns)
     check_columns(columns, spec, where)
-    spec = with_columns(spec, model_input.trained, columns)
+    spec = fill_in_columns(spec, model_input.trained, columns)
     encoding = model_input.encoding
     learned = {each.name for each in encoding.columns} | set(encoding.left_out) if encoding else {}
     others = [name for name in columns if name not in learned]
@@ -47,10 +49,10 @@ def noted(table: "pd.DataFrame", spec: DataSpec, model_input: ModelInput, where:
         ]
     if labels is not None and all(each is None for each in labels):
         labels = None
-    return Noted(None if ids is None else tuple(ids), labels)
+    return IdsAndLabels(None if ids is None else tuple(ids), labels)
 
 
-def with_columns(spec: DataSpec, trained: DataSpec, columns: Sequence[str]) -> DataSpec:
+def fill_in_columns(spec: DataSpec, trained: DataSpec, columns: Sequence[str]) -> DataSpec:
     """The options, with the names of the training's columns where these are here too."""
     named = {
         option: getattr(trained, option)
@@ -76,7 +78,7 @@ def class_numbers(labels: Labels, class_names: Sequence[str]) -> Integers:
     return np.array([place(label) for label in labels], np.int64)
 
 
-def npz_labels(
+def read_npz_labels(
     arrays: dict[str, NDArray[Any]], class_names: Sequence[str], where: str
 ) -> Labels | None:
     """The names of y, if there is one; -1 means no label.

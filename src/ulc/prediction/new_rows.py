@@ -14,7 +14,7 @@ from ulc.data.sources import checked_reader, ignore_count, load_source, npz
 from ulc.data.sources.source import check_inputs
 from ulc.errors import InputError
 from ulc.prediction.input_spec import ModelInput, resize_to_model
-from ulc.prediction.new_labels import Labels, noted, npz_labels, with_columns
+from ulc.prediction.new_labels import Labels, fill_in_columns, find_ids_and_labels, read_npz_labels
 from ulc.typing import CountCallback
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class NewRows:
                 )
 
 
-def load_new(
+def load_new_rows(
     spec: DataSpec, model_input: ModelInput, on_progress: CountCallback | None = None
 ) -> NewRows:
     """Read what `spec` names for a model that takes `model_input`."""
@@ -62,10 +62,10 @@ def load_new(
         return READERS[spec.source](path, spec, model_input, on_progress)
     source = load_source(spec)
     labels: Labels = [source.class_names[label] for label in source.labels]
-    return from_inputs(source.inputs, model_input, spec.source, labels)
+    return rows_from_inputs(source.inputs, model_input, spec.source, labels)
 
 
-def from_folder(
+def rows_from_folder(
     path: Path, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
     """Every image below; folders are labels where at least one is called as a class."""
@@ -84,7 +84,7 @@ def from_folder(
     known = not set(model_input.class_names).isdisjoint(labels)
     pictures = [Picture.at(each) for each in found]
     names = tuple(each.name for each in pictures)
-    return from_pictures(
+    return rows_from_pictures(
         NewPictures(str(path), pictures, names, labels if known else None),
         spec,
         model_input,
@@ -92,13 +92,13 @@ def from_folder(
     )
 
 
-def from_table(
+def rows_from_table(
     path: Path, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
     """The images that the table lists, or its columns as vectors."""
     from ulc.data.sources.table import read_table
 
-    return from_frame(
+    return rows_from_frame(
         NewTable(str(path), read_table(path), path.parent), spec, model_input, on_progress
     )
 
@@ -112,7 +112,7 @@ class NewTable:
     folder: Path
 
 
-def from_frame(
+def rows_from_frame(
     table: NewTable,
     spec: DataSpec,
     model_input: ModelInput,
@@ -123,12 +123,12 @@ def from_frame(
     from ulc.data.sources.pictures import Picture
 
     where, frame = table.where, table.frame
-    notes = noted(frame, spec, model_input, where)
+    notes = find_ids_and_labels(frame, spec, model_input, where)
     if model_input.encoding is not None:
         return NewRows(where, model_input.encoding.transform(frame, where), notes.ids, notes.labels)
     if model_input.image is None:
         raise InputError(f"{where}: a table, but the run learned from {model_input}")
-    image = image_column(frame, with_columns(spec, model_input.trained, list(frame.columns)))
+    image = image_column(frame, fill_in_columns(spec, model_input.trained, list(frame.columns)))
     if image is None:
         raise InputError(
             f"{where}: no column of image paths, but the run learned from images; "
@@ -137,34 +137,34 @@ def from_frame(
     paths = image_paths(frame[image], table.folder, f"{where}: column '{image}'")
     pictures = [Picture.at(each) for each in paths]
     ids = notes.ids or tuple(each.name for each in pictures)
-    return from_pictures(
+    return rows_from_pictures(
         NewPictures(where, pictures, ids, notes.labels), spec, model_input, on_progress
     )
 
 
-def from_huggingface(
+def rows_from_huggingface(
     path: Path, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
     """The split `train`, or the only one."""
     from ulc.data.sources import huggingface
 
-    split, where = only_split(huggingface.stored(path), path), str(path)
+    split, where = choose_split(huggingface.stored(path), path), str(path)
     features = split.features
     images = [name for name in features if huggingface.is_image(features[name])]
     table = huggingface.frame(split, [name for name in features if name not in images])
     if model_input.encoding is not None or not images:
-        return from_frame(NewTable(where, table, path), spec, model_input, on_progress)
-    image = spec.image or with_columns(spec, model_input.trained, images).image or images[0]
+        return rows_from_frame(NewTable(where, table, path), spec, model_input, on_progress)
+    image = spec.image or fill_in_columns(spec, model_input.trained, images).image or images[0]
     if image not in images:
         raise InputError(f"{where}: the column '{image}' holds no images; name another")
-    notes = noted(table, spec.model_copy(update={"image": None}), model_input, where)
+    notes = find_ids_and_labels(table, spec.model_copy(update={"image": None}), model_input, where)
     pictures = huggingface.listed(split, image, where)
-    return from_pictures(
+    return rows_from_pictures(
         NewPictures(where, pictures, notes.ids, notes.labels), spec, model_input, on_progress
     )
 
 
-def only_split(content: Any, path: Path) -> Any:
+def choose_split(content: Any, path: Path) -> Any:
     """The data set, or of several splits that of training, or the only one."""
     if not isinstance(content, dict):
         return content
@@ -174,44 +174,46 @@ def only_split(content: Any, path: Path) -> Any:
     return content.get("train", next(iter(content.values())))
 
 
-def from_npz(path: Path, _: DataSpec, model_input: ModelInput, __: CountCallback) -> NewRows:
+def rows_from_npz(path: Path, _: DataSpec, model_input: ModelInput, __: CountCallback) -> NewRows:
     """X, and where they are there y, class_names and ids."""
     arrays, where = npz.read_arrays(path), str(path)
     if "X" not in arrays:
         raise InputError(f"{path}: no array 'X' in it; save the inputs there")
-    return from_inputs(
+    return rows_from_inputs(
         npz.as_inputs(arrays["X"], f"{path}: X"),
         model_input,
         where,
-        npz_labels(arrays, model_input.class_names, where),
+        read_npz_labels(arrays, model_input.class_names, where),
         ids=npz.as_text(arrays["ids"], f"{path}: ids") if "ids" in arrays else None,
         embedding=npz.embedding_arrays(arrays),
     )
 
 
 READERS: dict[str, Callable[[Path, DataSpec, ModelInput, CountCallback], NewRows]] = {
-    "folder": from_folder,
-    "table": from_table,
-    "huggingface": from_huggingface,
-    "npz": from_npz,
+    "folder": rows_from_folder,
+    "table": rows_from_table,
+    "huggingface": rows_from_huggingface,
+    "npz": rows_from_npz,
 }
 
 
-def from_array(
+def rows_from_array(
     inputs: Any, model_input: ModelInput, labels: Sequence[Any] | None = None
 ) -> NewRows:
     """An array of a program's own: vectors, or uint8 images."""
     array = np.asarray(as_given(inputs))
-    given: Labels | None = None if labels is None else [as_label(each) for each in labels]
-    return from_inputs(as_images(array) if array.ndim > 2 else array, model_input, "data", given)
+    given: Labels | None = None if labels is None else [label_as_text(each) for each in labels]
+    return rows_from_inputs(
+        as_images(array) if array.ndim > 2 else array, model_input, "data", given
+    )
 
 
-def as_label(value: Any) -> str | None:
+def label_as_text(value: Any) -> str | None:
     """A label as text; None and NaN are none."""
     return None if value is None or value != value else str(value)
 
 
-def from_inputs(
+def rows_from_inputs(
     inputs: NDArray[Any], model_input: ModelInput, where: str, labels: Labels | None, **others: Any
 ) -> NewRows:
     """Arrays, if the model takes such, in the shape it takes."""
@@ -238,7 +240,7 @@ class NewPictures:
     labels: Labels | None
 
 
-def from_pictures(
+def rows_from_pictures(
     new: NewPictures, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
     """Read them at the size that the model takes; what is broken is left out if `spec` says so."""

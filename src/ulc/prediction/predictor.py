@@ -20,7 +20,7 @@ from ulc.labels.prior import Prior
 from ulc.labels.unseen import judge_unseen
 from ulc.prediction.input_spec import ModelInput
 from ulc.prediction.new_labels import class_numbers
-from ulc.prediction.new_rows import NewRows, load_new
+from ulc.prediction.new_rows import NewRows, load_new_rows
 from ulc.storage.files import read_npz
 from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model, Uncertainty
@@ -65,12 +65,12 @@ class Predictor:
         """Read what the run left."""
         model = Model.load(folder)
         model.networks.to(device)
-        embedding = stored_embedding(folder)
-        return cls(folder, model, what_it_takes(folder, model, embedding), embedding, device)
+        embedding = read_stored_embedding(folder)
+        return cls(folder, model, find_model_input(folder, model, embedding), embedding, device)
 
     def read(self, spec: DataSpec, on_progress: CountCallback | None = None) -> NewRows:
         """New data of the kind that the run was trained on."""
-        return load_new(spec, self.model_input, on_progress)
+        return load_new_rows(spec, self.model_input, on_progress)
 
     def predict(
         self,
@@ -78,15 +78,15 @@ class Predictor:
         *,
         prior: Prior = "training",
         cache: Path | None = None,
-        seen: CountCallback | None = None,
+        on_progress: CountCallback | None = None,
     ) -> Predictions:
         """Classes and uncertainties of the rows, and an opinion on their labels if they have any.
 
         cache: where finished work on images that are embedded is kept; None: nowhere
         """
         spec = self.folder.spec
-        given = self.numbers(rows)
-        inputs = self.inputs(rows, cache, seen)
+        given = self.number_given_labels(rows)
+        inputs = self.prepare_inputs(rows, cache, on_progress)
         options = spec.options
         unsure = self.model.uncertainty(inputs, passes=options.get("passes", 1), seed=spec.seed)
         return Predictions(
@@ -99,7 +99,7 @@ class Predictor:
             judgement=None if given is None else self.judge(inputs, given, unsure),
         )
 
-    def numbers(self, rows: NewRows) -> Integers | None:
+    def number_given_labels(self, rows: NewRows) -> Integers | None:
         """The labels as numbers of classes; labels of which the run knows none are refused."""
         if rows.labels is None:
             return None
@@ -134,8 +134,8 @@ class Predictor:
         noise = checked(ConfusionModel, self.folder.read_json("noise.json"), where="noise.json")
         return judgement.under(noise.posterior(prediction, given[known]))
 
-    def inputs(
-        self, rows: NewRows, cache: Path | None = None, seen: CountCallback | None = None
+    def prepare_inputs(
+        self, rows: NewRows, cache: Path | None = None, on_progress: CountCallback | None = None
     ) -> NDArray[Any]:
         """The rows as the model takes them: images of an embedding run become vectors."""
         if self.embedding is None:
@@ -151,10 +151,10 @@ class Predictor:
         with ExitStack() as stack:
             root = cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
             embedder = Embedder(self.embedding.load_backbone(), root, self.device)
-            return embed_new(rows.inputs, self.embedding, embedder, seen)
+            return embed_new(rows.inputs, self.embedding, embedder, on_progress)
 
 
-def stored_embedding(folder: RunFolder) -> StoredEmbedding | None:
+def read_stored_embedding(folder: RunFolder) -> StoredEmbedding | None:
     """How the run's images became vectors, if they did."""
     if not folder.has("embedding.npz"):
         return None
@@ -165,7 +165,9 @@ def stored_embedding(folder: RunFolder) -> StoredEmbedding | None:
         raise folder.damaged("embedding.npz", error) from None
 
 
-def what_it_takes(folder: RunFolder, model: Model, embedding: StoredEmbedding | None) -> ModelInput:
+def find_model_input(
+    folder: RunFolder, model: Model, embedding: StoredEmbedding | None
+) -> ModelInput:
     """The kinds of data that can be brought to the model."""
     shape, trained = model.spec.preprocessing.shape, folder.spec.data
     names = model.spec.class_names
@@ -183,6 +185,6 @@ def what_it_takes(folder: RunFolder, model: Model, embedding: StoredEmbedding | 
     return ModelInput(names, trained, vector=shape[0])
 
 
-def of_classes(values: Integers, class_names: tuple[str, ...]) -> NDArray[Any]:
+def name_classes(values: Integers, class_names: tuple[str, ...]) -> NDArray[Any]:
     """Numbers of classes as their names."""
     return np.array(class_names, object)[values]

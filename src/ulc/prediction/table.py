@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ulc.errors import InputError
 from ulc.labels.table import issues, losses
-from ulc.prediction.predictor import Predictions, of_classes
+from ulc.prediction.predictor import Predictions, name_classes
 from ulc.storage.files import write_whole
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ def prediction_frame(found: Predictions, *, probabilities: bool = False) -> "Dat
     nothing = np.full(count, np.nan, np.float32)
     columns: dict[str, Any] = {
         "id": np.arange(count) if rows.ids is None else np.array(rows.ids, object),
-        "predicted_label": of_classes(probability.argmax(1), found.class_names),
+        "predicted_label": name_classes(probability.argmax(1), found.class_names),
         "confidence": probability.max(1),
         "epistemic": unsure.epistemic,
         "aleatoric": nothing if unsure.aleatoric is None else unsure.aleatoric,
     }
-    columns |= label_columns(found)
+    columns |= label_score_columns(found)
     if probabilities:
         columns |= {
             f"probability_{name}": probability[:, place]
@@ -44,7 +44,7 @@ def prediction_frame(found: Predictions, *, probabilities: bool = False) -> "Dat
     return DataFrame(columns)
 
 
-def label_columns(found: Predictions) -> dict[str, Any]:
+def label_score_columns(found: Predictions) -> dict[str, Any]:
     """As the table of labels has them; empty where a row has no label that the run knows."""
     from pandas import array
 
@@ -63,7 +63,9 @@ def label_columns(found: Predictions) -> dict[str, Any]:
         ),
         "label_score": spread(judgement.clean_probability, np.nan, np.float32),
         "given_label": np.array(found.rows.labels, object),
-        "suggested_label": spread(of_classes(judgement.suggested, found.class_names), None, object),
+        "suggested_label": spread(
+            name_classes(judgement.suggested, found.class_names), None, object
+        ),
         "loss": spread(losses(judgement), np.nan, np.float32),
     }
 
@@ -95,16 +97,16 @@ def write_table(frame: "DataFrame", path: Path) -> None:
         frame.to_parquet(buffer, engine="pyarrow", index=False)
         write_whole(path, buffer.getvalue())
     else:
-        write_whole(path, as_csv(frame).encode())
+        write_whole(path, frame_as_csv(frame).encode())
 
 
-def as_csv(frame: "DataFrame") -> str:
+def frame_as_csv(frame: "DataFrame") -> str:
     """Six digits are enough."""
     text: str = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     return text
 
 
-def summary(frame: "DataFrame") -> dict[str, Any]:
+def summarise_predictions(frame: "DataFrame") -> dict[str, Any]:
     """How many rows are of each class, and what became of the labels."""
     content: dict[str, Any] = {
         "rows": len(frame),

@@ -33,7 +33,7 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, spec: RunSpec) -> "RunFolder":
         """Make the folder, or find the one that this spec has already."""
-        folder = folder_at(path)
+        folder = create_folder(path)
         if not folder.has("spec.toml"):
             folder.write("spec.toml", spec.write().encode())
         elif folder.spec.content != spec.content:
@@ -187,7 +187,7 @@ class RunFolder:
         return InputError(f"{self.path / name} is damaged ({reason}); train anew with --fresh")
 
 
-def folder_at(path: Path) -> RunFolder:
+def create_folder(path: Path) -> RunFolder:
     """The folder, made if it is not there."""
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from ulc.errors import InputError
 
 
 @dataclass(frozen=True)
-class Kind:
+class TensorFileKind:
     """What a file holds, and what to do where there is none or it is damaged."""
 
     what: str
@@ -25,7 +25,7 @@ class Kind:
         return InputError(f"{path}: not a readable {self.what} ({reason}); {self.damaged}")
 
 
-def read_tensors(path: Path, kind: Kind) -> tuple[Any, dict[str, Tensor]]:
+def read_tensors(path: Path, kind: TensorFileKind) -> tuple[Any, dict[str, Tensor]]:
     """The description, and the tensors by name."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:

@@ -23,11 +23,11 @@ from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.storage.files import write_whole
 from ulc.storage.run_folder import RunFolder
-from ulc.storage.tensor_file import Kind, read_tensors
+from ulc.storage.tensor_file import TensorFileKind, read_tensors
 from ulc.typing import Floats
 
 UNCERTAINTY = 2**31 + 1  # no epoch has this number, nor do initial weights
-EXPORTED = Kind("model", "`ulc export` writes one", "export it again")
+EXPORTED = TensorFileKind("model", "`ulc export` writes one", "export it again")
 
 
 @dataclass(frozen=True)
