@@ -133,7 +133,7 @@ class Audit:
             plain = self.train("plain training", plain_spec, source)
             elsewhere = self.out_of_fold(folder, plain, source)
             noise = ConfusionModel.fit(*some(elsewhere, source.labels))
-            rate = noise.rate(elsewhere, source.labels)
+            rate = noise.noise_rate(elsewhere, source.labels)
             ulc_spec, choice = choices.by_noise(ulc_spec, self.spec, rate)
             self.say(choice)
             ulc = self.train("ULC", ulc_spec, source)

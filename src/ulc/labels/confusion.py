@@ -1,4 +1,4 @@
-"""How labels go wrong: which class is taken for which, and what that says of a single label."""
+"""Confusion model of label noise: P(given | true), fitted by EM beside a model's predictions."""
 
 from collections.abc import Callable
 from typing import Self
@@ -8,25 +8,27 @@ import numpy as np
 from ulc.config import Spec
 from ulc.typing import Floats, Integers
 
-RIGHT = 1.0  # labels of each class that count as seen and right, before any is looked at
-AT_FIRST = 10.0  # labels of all classes that count as seen and right
-ALIKE = 30.0  # labels of each class that count as seen, wrong as often as those of all classes
-STEPS = 100
-ENOUGH = 1e-4  # a change of the matrix that no longer matters
-COLDEST, HOTTEST = 0.25, 4.0
-NEAR = 0.02  # temperatures that differ by so small a factor are the same
-AGAINST = 1.92  # log-likelihood lost at the end of a 95 % interval for one parameter
+# Dirichlet pseudo-counts of the transition matrix, in labels.
+PSEUDO_COUNT_CORRECT = 1.0  # for each class, all correct
+PSEUDO_COUNT_POOLED = 30.0  # for each class, wrong at the pooled error rate
+PSEUDO_COUNT_CORRECT_POOLED = 10.0  # in the pooled error rate itself, all correct
+MAX_EM_STEPS = 100
+EM_TOLERANCE = 1e-4
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.25, 4.0
+LOG_TEMPERATURE_TOLERANCE = 0.02
+HALF_CHI_SQUARE_95 = 1.92  # fall of the log-likelihood at the end of a 95 % interval
 
 
 class ConfusionModel(Spec):
-    """P(given | true) beside a model's P(true | x), fitted together to rows with given labels.
+    """P(given | true), the same for every row, beside a model's tempered P(true | x).
 
-    A mixture of losses splits the labels of a perfectly clean class in two as well. This asks
-    instead which noise explains the given labels best, beside a model that may be unsure: label
-    noise is what the model is surprised by more often than its own probabilities allow.
+        q_i(k) ∝ p_i(k)^(1/T)        P(given_i | x_i) = Σ_k q_i(k) · C[k, given_i]
 
-    temperature: of the model's probabilities, p^(1/temperature)
-    transition: (K, K) row: true class, column: given class
+    A mixture of two components on losses always finds a second group, in a clean class too. This
+    model finds noise only where labels contradict the predictions more often than these allow.
+
+    temperature: T
+    transition: C, (K, K); row: true class, column: given class
     """
 
     temperature: float
@@ -34,133 +36,145 @@ class ConfusionModel(Spec):
 
     @classmethod
     def fit(cls, probability: Floats, given: Integers) -> Self:
-        """Fit to (V,) given labels beside (V, K) probabilities.
+        """Fit to (V,) given labels and (V, K) probabilities of rows that were not learned from.
 
-        The transition has maximum likelihood for the temperature, by EM. In place of labels nobody
-        has seen, each class starts with `RIGHT` right ones and `ALIKE` ones that are wrong as often
-        as all labels and `AT_FIRST` right ones are: few rows then claim little.
-
-        A model that has learned how often labels are wrong explains them by being unsure. So the
-        temperature is the coldest that the rows do not speak against: of two explanations that
-        are as good, the noise of the labels goes before the doubt of the model.
+        With L(T) the log-likelihood at the transition that EM finds for T (profile likelihood),
+        the temperature is the lowest with L(T) ≥ max L − 1.92: the lower end of the 95 %
+        likelihood interval. A low temperature explains surprising labels by noise, a high one by
+        an unsure model; a model that has learned the noise is unsure for that reason.
         """
-        rows = ByClass(given, probability.shape[1])
-        transition = rows.start()
+        em = TransitionEM(given, probability.shape[1])
+        transition = em.initial_transition()
 
-        def unlikely(log_temperature: float) -> float:
-            nonlocal transition  # what fits one temperature is near what fits the next
-            tempered = cooled(probability, float(np.exp(log_temperature)))
-            transition = rows.settled(tempered, transition)
-            return -len(given) * log_likelihood(tempered, given, transition)
+        def negative_log_likelihood(log_temperature: float) -> float:
+            nonlocal transition  # warm start: neighbouring temperatures have similar transitions
+            tempered = with_temperature(probability, float(np.exp(log_temperature)))
+            transition = em.fit_transition(tempered, transition)
+            return -len(given) * mean_log_likelihood(tempered, given, transition)
 
-        found, least = best_temperature(unlikely)
-        coldest = against = float(np.log(COLDEST))
-        if unlikely(coldest) <= least + AGAINST:
-            found = coldest
-        while found - against > NEAR:
-            middle = (found + against) / 2
-            if unlikely(middle) <= least + AGAINST:
-                found = middle
-            else:
-                against = middle
-        temperature = float(np.exp(found))
-        transition = rows.settled(cooled(probability, temperature), transition)
+        temperature = lowest_likely_temperature(negative_log_likelihood)
+        transition = em.fit_transition(with_temperature(probability, temperature), transition)
         return cls(temperature=temperature, transition=tuple(map(tuple, transition.tolist())))
 
     def posterior(self, probability: Floats, given: Integers) -> Floats:
-        """(N, K) what the true classes are, by the model's probabilities and the given labels."""
-        joint = joined(cooled(probability, self.temperature), given, np.array(self.transition))
+        """(N, K) P(true | x, given) by Bayes' rule: q_i(k) · C[k, given_i], normalised."""
+        tempered = with_temperature(probability, self.temperature)
+        joint = joint_probability(tempered, given, np.array(self.transition))
         return (joint / joint.sum(1, keepdims=True)).astype(np.float32)
 
-    def rate(self, probability: Floats, given: Integers) -> float:
-        """Share of these given labels that is wrong."""
-        right = self.posterior(probability, given)[np.arange(len(given)), given]
-        return float(1 - right.mean())
+    def noise_rate(self, probability: Floats, given: Integers) -> float:
+        """Expected share of these given labels that is wrong."""
+        correct = self.posterior(probability, given)[np.arange(len(given)), given]
+        return float(1 - correct.mean())
 
 
-def cooled(probability: Floats, temperature: float) -> Floats:
-    """(N, K) probabilities to the power of 1/temperature, summing to 1."""
+def with_temperature(probability: Floats, temperature: float) -> Floats:
+    """(N, K) probabilities to the power of 1/temperature, normalised."""
     scaled = np.log(np.maximum(probability, 1e-12, dtype=np.float64)) / temperature
     scaled = np.exp(scaled - scaled.max(1, keepdims=True))
     return scaled / scaled.sum(1, keepdims=True)
 
 
-def joined(probability: Floats, given: Integers, transition: Floats) -> Floats:
+def joint_probability(probability: Floats, given: Integers, transition: Floats) -> Floats:
     """(N, K) P(true = k, given label | x)."""
     joint: Floats = probability * transition.T[given]
     return np.maximum(joint, 1e-300)
 
 
-def log_likelihood(probability: Floats, given: Integers, transition: Floats) -> float:
+def mean_log_likelihood(probability: Floats, given: Integers, transition: Floats) -> float:
     """Mean log-probability of the given labels."""
-    return float(np.log(joined(probability, given, transition).sum(1)).mean())
+    return float(np.log(joint_probability(probability, given, transition).sum(1)).mean())
 
 
-class ByClass:
-    """Given labels, sorted once, and the transition that EM finds for them."""
+class TransitionEM:
+    """EM for the transition matrix, with Dirichlet pseudo-counts.
+
+    E step: r_i(k) ∝ q_i(k) · C[k, given_i]. M step: n[k, j] = Σ r_i(k) over rows given as j,
+    e = 1 − (trace n + 10) / (Σ n + 10), and
+    C[k, ·] ∝ n[k, ·] + 30 · ((1 − e) on k, e / (K − 1) elsewhere) + (1 on k).
+    """
 
     def __init__(self, given: Integers, classes: int) -> None:
         self.given = given
-        self.same = np.eye(classes)
+        self.correct = np.eye(classes)
+        self.wrong = (1 - self.correct) / (classes - 1)  # every other class alike
+        # Rows are sorted by label once, so that each M step sums blocks.
         self.order = np.argsort(given, kind="stable")
         self.present, self.first = np.unique(given[self.order], return_index=True)
 
-    def start(self) -> Floats:
-        """(K, K) a tenth of the labels wrong, all alike."""
-        return 0.9 * self.same + 0.1 * self.others
+    def initial_transition(self) -> Floats:
+        """(K, K) symmetric noise of 10 %."""
+        return 0.9 * self.correct + 0.1 * self.wrong
 
-    @property
-    def others(self) -> Floats:
-        """(K, K) every other class alike."""
-        return (1 - self.same) / (len(self.same) - 1)
-
-    def settled(self, probability: Floats, transition: Floats) -> Floats:
-        """(K, K) the transition that EM settles on from this one, for (V, K) probabilities."""
-        for _ in range(STEPS):
-            joint = joined(probability, self.given, transition)
-            counts = self.sums(joint / joint.sum(1, keepdims=True)).T
-            wrong = 1 - (np.trace(counts) + AT_FIRST) / (counts.sum() + AT_FIRST)
-            counts += ALIKE * ((1 - wrong) * self.same + wrong * self.others) + RIGHT * self.same
+    def fit_transition(self, probability: Floats, transition: Floats) -> Floats:
+        """(K, K) the transition that EM reaches from `transition`, for (V, K) probabilities."""
+        for _ in range(MAX_EM_STEPS):
+            joint = joint_probability(probability, self.given, transition)
+            counts = self.sum_by_given(joint / joint.sum(1, keepdims=True)).T
+            error = 1 - (np.trace(counts) + PSEUDO_COUNT_CORRECT_POOLED) / (
+                counts.sum() + PSEUDO_COUNT_CORRECT_POOLED
+            )
+            pooled = (1 - error) * self.correct + error * self.wrong
+            counts += PSEUDO_COUNT_POOLED * pooled + PSEUDO_COUNT_CORRECT * self.correct
             before, transition = transition, counts / counts.sum(1, keepdims=True)
-            if np.abs(transition - before).max() < ENOUGH:
+            if np.abs(transition - before).max() < EM_TOLERANCE:
                 break
         return transition
 
-    def sums(self, values: Floats) -> Floats:
+    def sum_by_given(self, values: Floats) -> Floats:
         """(K, K) sum of the (V, K) values of each given class."""
-        sums = np.zeros_like(self.same)
+        sums = np.zeros_like(self.correct)
         sums[self.present] = np.add.reduceat(values[self.order], self.first)
         return sums
 
 
-def explained(probability: Floats, given: Integers) -> float:
-    """Mean log-probability of (V,) given labels beside (V, K) probabilities and noise.
+def lowest_likely_temperature(negative_log_likelihood: Callable[[float], float]) -> float:
+    """The lower end of the temperature's 95 % likelihood interval, by bisection.
 
-    The best over the temperature, and over one rate of wrong labels for all classes: enough to
-    compare a model with itself, and quick however many classes there are.
+    negative_log_likelihood: of all rows, as a function of the logarithm of the temperature
+    """
+    likely, minimum = minimise_over_temperature(negative_log_likelihood)
+    lowest = unlikely = float(np.log(LOWEST_TEMPERATURE))
+    if negative_log_likelihood(lowest) <= minimum + HALF_CHI_SQUARE_95:
+        likely = lowest
+    while likely - unlikely > LOG_TEMPERATURE_TOLERANCE:
+        middle = (likely + unlikely) / 2
+        if negative_log_likelihood(middle) <= minimum + HALF_CHI_SQUARE_95:
+            likely = middle
+        else:
+            unlikely = middle
+    return float(np.exp(likely))
+
+
+def symmetric_noise_log_likelihood(probability: Floats, given: Integers) -> float:
+    """Mean log-likelihood of (V,) given labels, with one noise rate for all classes.
+
+    The maximum over the temperature and the rate. It compares epochs of one training, and is
+    quick for any number of classes.
     """
     classes = probability.shape[1]
 
-    def unlikely(log_temperature: float) -> float:
-        tempered = cooled(probability, float(np.exp(log_temperature)))
-        right = tempered[np.arange(len(given)), given]
-        wrong = (1 - right) / (classes - 1)
+    def negative_log_likelihood(log_temperature: float) -> float:
+        tempered = with_temperature(probability, float(np.exp(log_temperature)))
+        correct = tempered[np.arange(len(given)), given]
+        wrong = (1 - correct) / (classes - 1)
         rate = 0.1
-        for _ in range(STEPS):
-            share = rate * wrong / np.maximum((1 - rate) * right + rate * wrong, 1e-300)
+        for _ in range(MAX_EM_STEPS):
+            share = rate * wrong / np.maximum((1 - rate) * correct + rate * wrong, 1e-300)
             before, rate = rate, float(share.mean())
-            if abs(rate - before) < ENOUGH:
+            if abs(rate - before) < EM_TOLERANCE:
                 break
-        return -float(np.log(np.maximum((1 - rate) * right + rate * wrong, 1e-300)).mean())
+        return -float(np.log(np.maximum((1 - rate) * correct + rate * wrong, 1e-300)).mean())
 
-    _, least = best_temperature(unlikely)
-    return -least
+    _, minimum = minimise_over_temperature(negative_log_likelihood)
+    return -minimum
 
 
-def best_temperature(unlikely: Callable[[float], float]) -> tuple[float, float]:
-    """The logarithm of the temperature at which labels are least unlikely, and how unlikely."""
+def minimise_over_temperature(function: Callable[[float], float]) -> tuple[float, float]:
+    """Where a function of the logarithm of the temperature is smallest, and its value there."""
     from scipy.optimize import minimize_scalar  # half a second that most trainings do not need
 
-    bounds = float(np.log(COLDEST)), float(np.log(HOTTEST))
-    best = minimize_scalar(unlikely, bounds=bounds, method="bounded", options={"xatol": NEAR})
+    bounds = float(np.log(LOWEST_TEMPERATURE)), float(np.log(HIGHEST_TEMPERATURE))
+    options = {"xatol": LOG_TEMPERATURE_TOLERANCE}
+    best = minimize_scalar(function, bounds=bounds, method="bounded", options=options)
     return float(best.x), float(best.fun)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ulc.algorithms.base import Algorithm
-from ulc.labels.confusion import explained
+from ulc.labels.confusion import symmetric_noise_log_likelihood
 from ulc.labels.judgement import Judgement
 from ulc.storage.run_folder import Records
 from ulc.training.held_out import HeldOut
@@ -38,7 +38,7 @@ class CollapseMonitor:
         probability = self.held_out.predicted(algorithm)
         predicted, classes = probability.argmax(1), len(self.class_names)
         return {
-            "likelihood": explained(probability, self.given),
+            "likelihood": symmetric_noise_log_likelihood(probability, self.given),
             "agreement": float((predicted == self.given).mean()),
             "predicted": shares(predicted, classes).tolist(),
             "networks_agree": float((members[0] == members[-1]).mean()),
