@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 
 
 def imported(name: str, what: str) -> Any:
@@ -13,8 +13,7 @@ def imported(name: str, what: str) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:
         # A user's own module may raise anything; Python shows it as the cause.
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise InputError(
-            f"{what} '{name}' cannot be imported ({reason}); "
+            f"{what} '{name}' cannot be imported ({first_line(error)}); "
             "check the name and that the module is in this folder or on PYTHONPATH"
         ) from error

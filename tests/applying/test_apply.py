@@ -434,7 +434,7 @@ def test_bad_decisions_are_told_in_one_sentence(ulc, table_run, rows, header, me
         (["run/spec.toml"], "decisions end in .csv or .tsv"),
         (["--below", "0.3"], "add --accept-all"),
         (["--accept-all", "--below", "3"], "scores lie between 0 and 1"),
-        (["--accept-all", "--out", "x.tsv"], "written as .csv; end it so"),
+        (["--accept-all", "--out", "x.tsv"], "let the name end in .csv"),
         (["--accept-all", "--out", "no/x.csv"], "there is no folder no; make it first"),
         (["--accept-all", "--out", "data.csv"], "or overwrite them with --force"),
         (["decisions.csv", "--out", "decisions.csv"], "these are the decisions themselves"),

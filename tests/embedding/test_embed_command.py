@@ -55,7 +55,7 @@ def test_another_cache_can_be_named(ulc, pictures, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("pictures.npz", "--out", "f.csv"), "--out f.csv: features are written as npz"),
+        (("pictures.npz", "--out", "f.csv"), "--out f.csv: let the name end in .npz"),
         (("pictures.npz", "--out", "no/f.npz"), "there is no folder no; make it first"),
         (("pictures.npz", "--out", "pictures.npz"), "these are the images themselves"),
         (("vectors.npz", "--out", "f.npz"), "vectors: 4 numbers a row are no images"),

@@ -30,18 +30,6 @@ def test_nothing_is_copied_where_channels_come_last():
     assert ByPlace()(values).data_ptr() == values.data_ptr()
 
 
-def test_flat_weights_of_an_earlier_version_are_understood():
-    torch.manual_seed(0)
-    network = SmallCNN((1, 28, 28), width=2).eval()
-    state = network.state_dict()
-    name = "last_stage.0.weight"
-    earlier = {**state, name: state[name].transpose(1, 2).flatten(1)}
-    other = SmallCNN((1, 28, 28), width=2).eval()
-    other.load_state_dict(earlier)
-    images = torch.randn(3, 1, 28, 28)
-    torch.testing.assert_close(other(images), network(images))
-
-
 def layer_by_layer(network, images):
     values = images
     for layer in network.early_stages:

@@ -316,7 +316,7 @@ def _mistakes():
         ("picture", "empty", (), "empty: holds no images"),
         ("picture", "gone", (), "gone: no such file or folder"),
         ("table", "table.csv", ("--prior", "even"), "unknown prior 'even'"),
-        ("table", "table.csv", ("--out", "p.txt"), "a table is written as .csv or .parquet"),
+        ("table", "table.csv", ("--out", "p.txt"), "let the name end in .csv or .parquet"),
         ("table", "table.csv", ("--out", "no/p.csv"), "there is no folder no"),
         ("table", "table.csv", ("--out", "table.csv"), "these are the data themselves"),
         ("table", "table.csv", ("--device", "moon"), "device 'moon' does not work"),

@@ -307,8 +307,8 @@ def test_what_is_no_run_and_what_is_no_page(tmp_path, ulc):
     assert "not a run folder" in sentence(ulc, tmp_path)
     folder = flower_table(tmp_path)
     said = sentence(ulc, folder.path, "--out", folder.path / "labels.csv")
-    assert "let --out end in .html" in said
-    assert "cannot be written" in sentence(ulc, folder.path, "--out", tmp_path / "no" / "p.html")
+    assert "let the name end in .html" in said
+    assert "there is no folder" in sentence(ulc, folder.path, "--out", tmp_path / "no" / "p.html")
 
 
 def test_the_command_says_where_the_page_is(tmp_path, ulc):

@@ -14,7 +14,7 @@ from ulc.applying.original import LabelList, NewLabels, Original, check_unchange
 from ulc.applying.run_rows import RunRows
 from ulc.config import DataSpec
 from ulc.errors import InputError
-from ulc.storage.files import write_whole
+from ulc.storage.files import check_output_file, write_whole
 from ulc.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -179,22 +179,13 @@ def check_out(
     *,
     force: bool,
 ) -> None:
-    """Raise before the work where its result could not be written, or would harm."""
-    if out.suffix.lower() != suffix:
-        raise InputError(f"--out {out}: the corrected labels are written as {suffix}; end it so")
-    if not out.absolute().parent.is_dir():
-        raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
-    if out.is_dir():
-        raise InputError(f"--out {out}: a folder; give the name of a file")
-    if isinstance(decisions, Path) and is_same_file(out, decisions):
-        raise InputError(f"--out {out}: these are the decisions themselves; give another name")
-    if data.path and is_same_file(out, Path(data.path)) and not force:
-        raise InputError(
-            f"--out {out}: these are the data of the run; give another name, "
-            "or overwrite them with --force"
+    """Raise an InputError, before the work, if the copy could not or should not be written."""
+    inputs = {"the decisions": decisions} if isinstance(decisions, Path) else {}
+    check_output_file("--out", out, endings=[suffix], inputs=inputs)
+    if data.path and not force:
+        check_output_file(
+            "--out",
+            out,
+            inputs={"the data": Path(data.path)},
+            remedy="give another name, or overwrite them with --force",
         )
-
-
-def is_same_file(one: Path, other: Path) -> bool:
-    """Whether both are the same file."""
-    return one.exists() and other.exists() and one.samefile(other)

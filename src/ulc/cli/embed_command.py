@@ -54,10 +54,12 @@ def embed(
     from ulc.data.sources import load_source
     from ulc.embedding.backbones import load_backbone
     from ulc.embedding.embed import Embedder, check_images
+    from ulc.storage.files import check_output_file
     from ulc.training.run import chosen_device
 
     spec = parse.data(data)
-    parse.check_features_file(out, spec)
+    inputs = {"the images": Path(spec.path)} if spec.path else {}
+    check_output_file("--out", out, endings=[".npz"], inputs=inputs)
     source = load_source(spec)
     check_images(source)
     embedder = Embedder(

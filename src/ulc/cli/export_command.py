@@ -48,16 +48,16 @@ def export(
 
 
 def check_files(files: dict[str, Path], prior: str) -> None:
-    """Raise before the work starts where its result could not be written."""
+    """Raise an InputError, before the work starts, if a file could not be written."""
     from ulc.labels.prior import check_prior_name
+    from ulc.storage.files import check_output_file
 
     if not files:
         raise InputError("nothing to write; give --onnx FILE.onnx or --safetensors FILE")
     if check_prior_name(prior) != "training" and "--onnx" not in files:
         raise InputError("--prior belongs to --onnx; a safetensors file serves every prior")
     for option, path in files.items():
-        if not path.absolute().parent.is_dir():
-            raise InputError(f"{option} {path}: there is no folder {path.parent}; make it first")
+        check_output_file(option, path)
 
 
 def write_onnx(folder: "RunFolder", path: Path, prior: str) -> dict[str, Any]:

@@ -35,16 +35,6 @@ def data(
     return data_spec(text, options)
 
 
-def check_features_file(out: Path, images: DataSpec) -> None:
-    """Raise before the work starts where its result could not be written or would harm."""
-    if out.suffix != ".npz":
-        raise InputError(f"--out {out}: features are written as npz; give FEATURES.npz")
-    if not out.absolute().parent.is_dir():
-        raise InputError(f"--out {out}: there is no folder {out.parent}; make it first")
-    if images.path and out.exists() and out.resolve() == Path(images.path).resolve():
-        raise InputError(f"--out {out}: these are the images themselves; give another name")
-
-
 def imbalance(text: str) -> ImbalanceSpec:
     """`none`, `half:10` or `long_tail:100`."""
     kind, _, ratio = text.partition(":")

@@ -23,15 +23,13 @@ def report(
     Decisions made there are downloaded as decisions.csv, which `ulc apply` takes. The file needs
     no network and stays below 10 MB.
     """
-    from ulc.errors import InputError
     from ulc.report.findings import open_run
     from ulc.report.page import make_report
-    from ulc.storage.files import write_whole
+    from ulc.storage.files import check_output_file, write_whole
 
     folder = open_run(run)
     target = out or folder.path / "report.html"
-    if target.suffix.lower() not in (".html", ".htm") or target.is_dir():
-        raise InputError(f"{target}: not the name of a page; let --out end in .html")
+    check_output_file("--out", target, endings=(".html", ".htm"))
     page = make_report(folder, limit)
     content = page.html.encode()
     write_whole(target, content)

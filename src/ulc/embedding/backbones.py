@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.importing import imported
 from ulc.networks import feature_count, own_module
 
@@ -214,8 +214,3 @@ def loading_error(backbone: str, error: Exception) -> InputError:
         f"backbone '{backbone}' cannot be made ({first_line(error)}); "
         "check its name, and that its weights can be downloaded"
     )
-
-
-def first_line(error: Exception) -> str:
-    """The reason, short."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -14,11 +14,11 @@ from torch.nn import functional as F
 
 from ulc.blocks.learner import evaluating
 from ulc.data.sources.source import Source
-from ulc.embedding.backbones import Backbone, Recipe, first_line
+from ulc.embedding.backbones import Backbone, Recipe
 from ulc.embedding.cache import Cache
 from ulc.embedding.projection import Projection, fit_projection
 from ulc.embedding.stored import StoredEmbedding
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.storage.files import write_whole
 from ulc.typing import CountCallback
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ulc.config import NetworkSpec
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.importing import imported
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.networks.mlp import MLP
@@ -88,9 +88,9 @@ def feature_count(backbone: nn.Module, shape: tuple[int, ...]) -> int:
             features = backbone.eval()(torch.zeros(2, *shape))
     except Exception as error:
         # A user's own network may raise anything; Python shows it as the cause.
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{name} does not take inputs of shape {shape} ({reason}); use another network"
+            f"{name} does not take inputs of shape {shape} ({first_line(error)}); "
+            "use another network"
         ) from error
     backbone.train(training)
     found = tuple(features.shape) if isinstance(features, torch.Tensor) else type(features).__name__

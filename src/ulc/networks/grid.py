@@ -1,7 +1,5 @@
 """A dense layer on a grid of channels, without moving the channels about."""
 
-from typing import Any
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -33,10 +31,3 @@ class GridLinear(nn.Module):
     def by_place(self, flat: Tensor) -> Tensor:
         """(features, C·H·W) weights of flattened channels as this layer holds them."""
         return flat.unflatten(1, (self.channels, -1)).transpose(1, 2).contiguous()
-
-    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """A model that was kept when the layer was `nn.Linear` has flat weights."""
-        name = f"{prefix}weight"
-        if name in state and state[name].ndim == 2:
-            state[name] = self.by_place(state[name])
-        super()._load_from_state_dict(state, prefix, *rest)

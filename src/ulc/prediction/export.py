@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from ulc.blocks.learner import evaluating, mean_prediction
 from ulc.data.preprocessing import Preprocessing
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.labels.prior import Prior, with_prior
 from ulc.storage.files import write_whole
 from ulc.training.model import Model
@@ -120,9 +120,9 @@ def trace_to_onnx(graph: Graph, preprocessing: Preprocessing) -> Any:
             )
     except Exception as error:
         # A user's own network may hold what cannot be traced; the exporter raises many kinds.
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"the model cannot be written as ONNX ({reason}); export it with --safetensors"
+            f"the model cannot be written as ONNX ({first_line(error)}); "
+            "export it with --safetensors"
         ) from error
     if program is None:
         raise InputError("the model cannot be written as ONNX; export it with --safetensors")

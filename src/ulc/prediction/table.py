@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ulc.errors import InputError
 from ulc.labels.table import issues, losses
 from ulc.prediction.predictor import Predictions, name_classes
-from ulc.storage.files import write_whole
+from ulc.storage.files import check_output_file, write_whole
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -71,13 +71,9 @@ def label_score_columns(found: Predictions) -> dict[str, Any]:
 
 
 def check_table_file(path: Path, data: str | None = None) -> None:
-    """Raise before the work starts where its result could not be written or would harm."""
-    if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"--out {path}: a table is written as {' or '.join(ENDINGS)}; rename it")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"--out {path}: there is no folder {path.parent}; make it first")
-    if data and path.exists() and path.resolve() == Path(data).resolve():
-        raise InputError(f"--out {path}: these are the data themselves; give another name")
+    """Raise an InputError, before the work, if the table could not or should not be written."""
+    inputs = {"the data": Path(data)} if data else {}
+    check_output_file("--out", path, endings=ENDINGS, inputs=inputs)
     if path.suffix.lower() == ".parquet":
         check_parquet(path)
 

@@ -4,6 +4,7 @@ import os
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,6 +12,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
+
+
+def check_output_file(
+    option: str,
+    path: Path,
+    *,
+    endings: Sequence[str] = (),
+    inputs: Mapping[str, Path] | None = None,
+    remedy: str = "give another name",
+) -> None:
+    """Raise an InputError, before the work starts, if the file could not or should not be written.
+
+    endings: those that the file's name may have
+    inputs: files that must not be overwritten, by what they hold (plural, such as "the images");
+        remedy: what to do instead
+    """
+    if endings and path.suffix.lower() not in endings:
+        raise InputError(f"{option} {path}: let the name end in {' or '.join(endings)}")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{option} {path}: there is no folder {path.parent}; make it first")
+    if path.is_dir():
+        raise InputError(f"{option} {path}: a folder; give the name of a file")
+    for name, other in (inputs or {}).items():
+        if path.exists() and other.exists() and path.samefile(other):
+            raise InputError(f"{option} {path}: these are {name} themselves; {remedy}")
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from ulc.config import RunSpec
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.labels.judgement import Judgement
 from ulc.storage.files import read_npz, write_whole
 
@@ -183,8 +183,9 @@ class RunFolder:
 
     def damaged(self, name: str, error: Exception) -> InputError:
         """The file is there, but not readable."""
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        return InputError(f"{self.path / name} is damaged ({reason}); train anew with --fresh")
+        return InputError(
+            f"{self.path / name} is damaged ({first_line(error)}); train anew with --fresh"
+        )
 
 
 def create_folder(path: Path) -> RunFolder:

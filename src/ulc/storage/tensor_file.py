@@ -8,7 +8,7 @@ from typing import Any
 import safetensors
 from torch import Tensor
 
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,9 @@ class TensorFileKind:
 
     def unreadable(self, path: Path, error: Exception) -> InputError:
         """One sentence for a file that is not what it should be."""
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        return InputError(f"{path}: not a readable {self.what} ({reason}); {self.damaged}")
+        return InputError(
+            f"{path}: not a readable {self.what} ({first_line(error)}); {self.damaged}"
+        )
 
 
 def read_tensors(path: Path, kind: TensorFileKind) -> tuple[Any, dict[str, Tensor]]:

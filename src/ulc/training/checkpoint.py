@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ulc.algorithms.base import Algorithm
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.storage.run_folder import RunFolder
 
 NAME = "checkpoint.pt"
@@ -41,9 +41,9 @@ def restore(algorithm: Algorithm, folder: RunFolder) -> tuple[int, Kept | None]:
         algorithm.load_state_dict(content["state"])
         kept = Kept(**content["kept"]) if "kept" in content else None
     except (RuntimeError, ValueError, KeyError, TypeError) as error:
-        reason = str(error).splitlines()[0]
         raise InputError(
-            f"{folder.path / NAME} does not fit this version ({reason}); train anew with --fresh"
+            f"{folder.path / NAME} does not fit this version ({first_line(error)}); "
+            "train anew with --fresh"
         ) from None
     return int(content["epoch"]) + 1, kept
 

@@ -18,7 +18,7 @@ from ulc.algorithms.base import Algorithm
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared, prepare
 from ulc.data.sources.source import Source
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.labels.files import LabelFiles
 from ulc.labels.judgement import Judgement
 from ulc.labels.unseen import judge_unseen
@@ -210,8 +210,9 @@ def chosen_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"device '{name}' does not work here ({reason}); use cpu") from None
+        raise InputError(
+            f"device '{name}' does not work here ({first_line(error)}); use cpu"
+        ) from None
     return device
 
 

@@ -12,7 +12,7 @@ from ulc.config import DataSpec
 from ulc.data.sources.frame import Roles, annotations, listing, vector_source
 from ulc.data.sources.pictures import Picture, Pictures
 from ulc.data.sources.source import Source
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.typing import CountCallback
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def stored(path: Path) -> Any:
     try:
         return datasets.load_from_disk(str(path))
     except Exception as error:  # a damaged folder makes it raise whatever it stumbles over
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{path}: not a readable Hugging Face data set ({reason}); write it with save_to_disk"
+            f"{path}: not a readable Hugging Face data set ({first_line(error)}); "
+            "write it with save_to_disk"
         ) from None
 
 

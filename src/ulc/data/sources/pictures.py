@@ -15,7 +15,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from ulc.config import DataSpec
 from ulc.data.sources.annotations import Annotations
 from ulc.data.sources.source import Source
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.typing import CountCallback
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
@@ -159,7 +159,7 @@ def reason(error: Exception) -> str:
         return "no such file"
     if isinstance(error, UnidentifiedImageError):
         return "not in a format that Pillow knows"
-    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
+    return getattr(error, "strerror", None) or first_line(error)
 
 
 def pixels(picture: Picture, size: Size) -> NDArray[np.uint8]:

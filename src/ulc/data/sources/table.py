@@ -19,7 +19,7 @@ from ulc.data.sources.frame import (
 )
 from ulc.data.sources.pictures import Picture, Pictures
 from ulc.data.sources.source import Source
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.typing import CountCallback
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -134,6 +134,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
     try:
         table = pd.read_parquet(path, engine="pyarrow")
     except (pa.ArrowException, ValueError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{path}: not a readable parquet file ({reason}); write it anew") from None
+        raise InputError(
+            f"{path}: not a readable parquet file ({first_line(error)}); write it anew"
+        ) from None
     return table.set_axis(table.columns.map(str), axis=1)
