@@ -1,4 +1,9 @@
-"""Small machines run these: one thread a worker, and no test reaches the user's files."""
+"""Small machines run these: one thread a worker, and no test reaches the user's files.
+
+Every test passes under any arithmetic of a processor. Three environment variables choose another
+one: ULC_TEST_THREADS (threads of torch in a worker), ULC_TEST_MKLDNN=0 (without oneDNN; both for
+the worker, not for processes that a test starts) and torch's own ATEN_CPU_CAPABILITY.
+"""
 
 import hashlib
 import json
@@ -14,7 +19,8 @@ import pytest
 import torch
 from filelock import FileLock
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ.get("ULC_TEST_THREADS", "1")))
+torch.backends.mkldnn.set_flags(os.environ.get("ULC_TEST_MKLDNN", "1") != "0")
 
 
 @pytest.fixture(autouse=True)
