@@ -7,7 +7,7 @@ import torch
 from benchmarks.slices import Slice, cases, load
 from benchmarks.timing import add_data, arguments, begin, claim, finish, interleaved
 from ulc.blocks.learner import evaluating
-from ulc.blocks.uncertainty import draw_members, monte_carlo
+from ulc.blocks.uncertainty import draw_mask_seeds, monte_carlo_dropout
 
 IMAGES = {"PreAct ResNet-18": 64, "small network": 2048, "MLP": 8192}
 PASSES = 10
@@ -31,9 +31,9 @@ def main(argv: list[str]) -> None:
 
         def integrated(network=network, parts=parts) -> None:
             with evaluating(network):
-                members = draw_members(network, PASSES)
+                members = draw_mask_seeds(network, PASSES)
                 for part in parts:
-                    monte_carlo(network, part, members)
+                    monte_carlo_dropout(network, part, members)
 
         timed = interleaved({"integrated": integrated, "plain": plain}, options.repeats)
         row = {

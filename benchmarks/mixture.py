@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from benchmarks.timing import arguments, begin, claim, finish, interleaved
-from ulc.blocks.mixture import Components, first_split, fit_mixtures
+from ulc.blocks.mixture import Components, fit_gaussian_mixtures, start_from_two_means
 
 FLOOR = 5e-4
 STEPS = 10
@@ -24,12 +24,12 @@ def main(argv: list[str]) -> None:
     rows, claims = [], []
     for groups, size in SHAPES:
         values, group = losses(groups, size)
-        start = first_split(values, group, groups=groups, floor=FLOOR)
+        start = start_from_two_means(values, group, groups=groups, floor=FLOOR)
         arrays = values.view(groups, size, 1).numpy()
         found: dict[str, torch.Tensor] = {}
 
         def ours(values=values, group=group, start=start, groups=groups, found=found) -> None:
-            fitted = fit_mixtures(
+            fitted = fit_gaussian_mixtures(
                 values, group, groups=groups, start=start, max_steps=STEPS, tolerance=0.0
             )
             found["ours"] = fitted.posterior(values, group)

@@ -382,7 +382,7 @@ def test_a_file_is_written_whole(old):
     assert list(old.parent.iterdir()) == [old]
 
 
-@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace", "pathlib.Path.chmod"])
+@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
 def test_a_full_disk_leaves_the_old_content_and_nothing_else(old, monkeypatch, step):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -412,6 +412,13 @@ def test_a_file_has_the_rights_that_the_user_s_mask_gives(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_the_user_s_mask_is_not_changed_while_a_file_is_written(tmp_path, monkeypatch):
+    """The mask is one for the whole process: another thread's files would get the wrong rights."""
+    monkeypatch.setattr("os.umask", lambda _: pytest.fail("os.umask was called"))
+    write_whole(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("place", ["missing/file", "old/file", "folder"])

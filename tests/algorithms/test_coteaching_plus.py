@@ -7,7 +7,12 @@ import torch.nn.functional as F
 from stubs import Believes, catch_losses, spy_on_batches
 
 from ulc.algorithms import coteaching_plus as module
-from ulc.algorithms.coteaching_plus import CoTeachingPlus, disagreement, exchange, kept_by_rank
+from ulc.algorithms.coteaching_plus import (
+    CoTeachingPlus,
+    exchange_small_losses,
+    find_disagreement,
+    rank_to_probability,
+)
 from ulc.testing import Case, toy_data
 
 
@@ -18,7 +23,7 @@ def build(**options):
 def test_each_learns_from_the_small_losses_of_its_peer():
     """Half of four: the first network's smallest are 3 and 1, the second's 0 and 2."""
     losses = [torch.tensor([4.0, 2.0, 3.0, 1.0]), torch.tensor([0.0, 9.0, 5.0, 7.0])]
-    for_first, for_second = exchange(losses, torch.arange(4), 0.5)
+    for_first, for_second = exchange_small_losses(losses, torch.arange(4), 0.5)
     assert for_first.tolist() == [0, 2]
     assert for_second.tolist() == [3, 1]
 
@@ -26,7 +31,7 @@ def test_each_learns_from_the_small_losses_of_its_peer():
 def test_inside_the_disagreement_only():
     """Of the positions 1, 2, 4 two thirds are kept: the first has 4 and 1, the second 2 and 4."""
     losses = [torch.tensor([0.0, 2.0, 3.0, 0.0, 1.0]), torch.tensor([0.0, 6.0, 4.0, 0.0, 5.0])]
-    for_first, for_second = exchange(losses, torch.tensor([1, 2, 4]), 0.67)
+    for_first, for_second = exchange_small_losses(losses, torch.tensor([1, 2, 4]), 0.67)
     assert for_first.tolist() == [2, 4]
     assert for_second.tolist() == [4, 1]
 
@@ -34,14 +39,16 @@ def test_inside_the_disagreement_only():
 @pytest.mark.parametrize(("among", "share"), [([], 1.0), ([2], 0.5), ([0, 1], 0.4)])
 def test_where_nothing_would_be_left_the_whole_batch_is_learned(among, share):
     losses = [torch.rand(3), torch.rand(3)]
-    for_first, for_second = exchange(losses, torch.tensor(among, dtype=torch.int64), share)
+    for_first, for_second = exchange_small_losses(
+        losses, torch.tensor(among, dtype=torch.int64), share
+    )
     assert for_first.tolist() == for_second.tolist() == [0, 1, 2]
 
 
 def test_a_share_that_is_one_example_but_for_rounding_keeps_it():
     """(1 − 0.9)·10 is a little less than one in floats."""
     losses = [torch.arange(10.0), torch.arange(10.0).flip(0)]
-    for_first, for_second = exchange(losses, torch.arange(10), 1 - 0.9)
+    for_first, for_second = exchange_small_losses(losses, torch.arange(10), 1 - 0.9)
     assert (for_first.tolist(), for_second.tolist()) == ([9], [0])
 
 
@@ -53,13 +60,13 @@ def test_on_clean_data_little_is_forgotten():
     algorithm.pair[0].forward = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "example_losses", lambda *_: one_kind)
-        assert algorithm.estimated_noise() == 0
+        assert algorithm.estimate_noise_rate() == 0
 
 
 def test_they_disagree_where_they_favour_different_classes():
     first = torch.tensor([[2.0, 1.0], [0.0, 1.0], [3.0, 0.0]])
     second = torch.tensor([[9.0, 8.0], [5.0, 1.0], [1.0, 2.0]])
-    assert disagreement([first, second]).tolist() == [1, 2]
+    assert find_disagreement([first, second]).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 4, 9])
@@ -121,12 +128,12 @@ def test_ranks_by_hand():
 
     1 − (1/8)/(3/2) = 11/12, then 9/12 and 7/12; the last (1 − 7/8)/(1/2) = 1/4.
     """
-    clean = kept_by_rank(np.array([0.2, 0.9, 0.6, 0.4]), 0.25)
+    clean = rank_to_probability(np.array([0.2, 0.9, 0.6, 0.4]), 0.25)
     np.testing.assert_allclose(clean, [1 / 4, 11 / 12, 9 / 12, 7 / 12], rtol=1e-6)
 
 
 def test_nothing_forgotten_nothing_doubted():
-    clean = kept_by_rank(np.linspace(0, 1, 7), 0.0)
+    clean = rank_to_probability(np.linspace(0, 1, 7), 0.0)
     assert (clean > 0.5).all()
     assert (np.diff(clean) > 0).all()
 

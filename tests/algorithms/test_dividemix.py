@@ -11,7 +11,7 @@ from stubs import Believes, catch_losses, spy_on_batches, spy_on_division
 from ulc.algorithms import dividemix as module
 from ulc.algorithms.dividemix import DivideMix
 from ulc.blocks.losses import negative_entropy
-from ulc.blocks.mixmatch import MixedLoss
+from ulc.blocks.mixmatch import SemiSupervisedLoss
 from ulc.blocks.per_sample import example_losses
 from ulc.blocks.uncertainty import plain_log_probability
 from ulc.testing import Case, toy_data
@@ -89,7 +89,7 @@ def test_what_is_mixed(monkeypatch):
         index=torch.tensor([5, 9]), given=torch.tensor([2, 0]), views=(torch.zeros(2, 6),) * 2
     )
     unknown = SimpleNamespace(views=(torch.ones(3, 6),) * 2)
-    algorithm.learn(learner, peer, clean, known, unknown)
+    algorithm.semi_supervised_loss(learner, peer, clean, known, unknown)
 
     assert asked == [[(learner, True), (peer, False)], [(learner, True)]]
     assert peer.network.training
@@ -107,7 +107,7 @@ def test_only_the_learners_running_statistics_move():
     algorithm = build(warmup_epochs=0, batch_size=60)
     before = [norm_mean(learner) for learner in algorithm.pair]
     steps = []
-    original = algorithm.learn
+    original = algorithm.semi_supervised_loss
 
     def remember(learner, peer, *rest):
         peers = norm_mean(peer)
@@ -116,7 +116,7 @@ def test_only_the_learners_running_statistics_move():
         steps.append(learner)
         return mixed
 
-    algorithm.learn = remember
+    algorithm.semi_supervised_loss = remember
     algorithm.run_epoch(0)
     assert {id(each) for each in steps} == {id(each) for each in algorithm.pair}
     for learner, mean in zip(algorithm.pair, before, strict=True):
@@ -138,9 +138,9 @@ def test_the_loss_is_put_together_step_by_step(monkeypatch, epoch):
         warmup_epochs=1, rampup_epochs=4, batch_size=10, doubtful_weight=8.0, prior_weight=0.5
     )
     one = torch.ones(())
-    mixed = MixedLoss(one, one, torch.tensor([[0.0, 1.0, 2.0]]))
+    mixed = SemiSupervisedLoss(one, one, torch.tensor([[0.0, 1.0, 2.0]]))
     losses = catch_losses(monkeypatch, algorithm.pair)
-    monkeypatch.setattr(algorithm, "learn", lambda *_: mixed)
+    monkeypatch.setattr(algorithm, "semi_supervised_loss", lambda *_: mixed)
     monkeypatch.setattr(module, "divide", lambda clean, *_: torch.arange(len(clean)) < 25)
     algorithm.run_epoch(epoch)
     penalty = math.log(1 + math.e + math.e**2) - 1 - math.log(3)

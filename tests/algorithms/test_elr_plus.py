@@ -28,7 +28,7 @@ def test_the_loss_by_hand(monkeypatch, refine):
     algorithm = build(
         memory=0.7, penalty=2.0, penalty_rampup_steps=0, batch_size=61, refine_labels=refine
     )
-    monkeypatch.setattr(module, "draw_lambda", lambda alpha: 0.75)
+    monkeypatch.setattr(module, "draw_dominant_lambda", lambda alpha: 0.75)
     monkeypatch.setattr(module, "draw_partner", lambda rows, lam: torch.arange(len(rows)).flip(0))
     networks = [copy.deepcopy(learner.network) for learner in algorithm.pair]
     losses = catch_losses(monkeypatch, algorithm.pair)
@@ -68,7 +68,7 @@ def test_the_penalty_grows_by_steps(monkeypatch):
     """λ·exp(−5(1 − t/2)²) in step t; with a target and a penalty of 1 each."""
     algorithm = build(penalty=3.0, penalty_rampup_steps=2, batch_size=20)
     one = torch.ones((), requires_grad=True)
-    monkeypatch.setattr(algorithm, "losses", lambda *_: (one, one))
+    monkeypatch.setattr(algorithm, "mixed_losses", lambda *_: (one, one))
     losses = catch_losses(monkeypatch, algorithm.pair)
     algorithm.run_epoch(0)
     ramp = [math.exp(-5), math.exp(-5 / 4), 1.0]

@@ -24,7 +24,7 @@ def build(**options):
 @pytest.fixture
 def mixing(monkeypatch):
     """λ = 0.7, everybody's partner the one at the same place from the other end."""
-    monkeypatch.setattr(module, "draw_share", lambda alpha: 0.7)
+    monkeypatch.setattr(module, "draw_lambda", lambda alpha: 0.7)
     monkeypatch.setattr(module, "draw_partner", lambda rows, lam: torch.arange(len(rows)).flip(0))
 
 
@@ -68,7 +68,7 @@ def test_warm_up_is_mixup_with_given_labels():
     log = log_p(network, 0.7 * batch.inputs + 0.3 * batch.inputs.flip(0))
     expected = 0.7 * cross_entropies(log, batch.given)
     expected = expected + 0.3 * cross_entropies(log, batch.given.flip(0))
-    torch.testing.assert_close(algorithm.mixup(batch).detach(), expected.mean())
+    torch.testing.assert_close(algorithm.mixup_loss(batch).detach(), expected.mean())
 
 
 @pytest.mark.usefixtures("mixing")
@@ -86,7 +86,7 @@ def test_hard_bootstrapping_by_hand():
 
     expected = 0.7 * bootstrapped(batch.given, own, noisy)
     expected = expected + 0.3 * bootstrapped(batch.given.flip(0), own.flip(0), noisy.flip(0))
-    found = algorithm.bootstrap(batch, Says((1 - noisy).double()))
+    found = algorithm.hard_loss(batch, Says((1 - noisy).double()))
     assert float(found.detach()) == pytest.approx(
         float(expected.mean()) + 0.5 * penalty(log), rel=1e-4
     )
@@ -99,13 +99,13 @@ def test_dynamic_mixup_weighs_the_likelier_clean_input_more(monkeypatch, since):
     batch = only_batch(algorithm)
     network = copy.deepcopy(algorithm.learner.network)
     clean = torch.linspace(0.1, 0.9, 61)
-    monkeypatch.setattr(module, "draw_share", lambda alpha: 0.7)
+    monkeypatch.setattr(module, "draw_lambda", lambda alpha: 0.7)
     monkeypatch.setattr(torch, "randperm", lambda count, device=None: torch.arange(count).flip(0))
     weight = (clean / (clean + clean.flip(0)))[:, None]
     log = log_p(network, weight * batch.inputs + (1 - weight) * batch.inputs.flip(0))
     expected = 0.7 * cross_entropies(log, batch.given)
     expected = expected + 0.3 * cross_entropies(log, batch.given.flip(0))
-    found = algorithm.dynamic(batch, Says(clean.double()), since)
+    found = algorithm.dynamic_loss(batch, Says(clean.double()), since)
     torch.testing.assert_close(found.detach(), expected.mean())
 
 
@@ -124,7 +124,7 @@ def test_dynamic_bootstrapping_by_hand(monkeypatch):
     target = clean[:, None] * torch.eye(K)[batch.given] + (1 - clean[:, None]) * own
     log = log_p(network, weight * batch.inputs + (1 - weight) * batch.inputs.flip(0))
     fit = -(0.5 * (target + target.flip(0)) * log).sum(1).mean()
-    found = algorithm.dynamic(batch, Says(clean.double()), 3)
+    found = algorithm.dynamic_loss(batch, Says(clean.double()), 3)
     assert float(found.detach()) == pytest.approx(float(fit) + penalty(log), rel=1e-4)
 
 
@@ -150,15 +150,15 @@ def test_a_label_is_doubted_by_its_loss_in_evaluation_mode():
 @pytest.mark.parametrize(
     ("kind", "phases"),
     [
-        ("hard", ["mixup", "mixup", "bootstrap", "bootstrap"]),
-        ("dynamic", ["mixup", "mixup", "dynamic", "dynamic"]),
+        ("hard", ["mixup_loss", "mixup_loss", "hard_loss", "hard_loss"]),
+        ("dynamic", ["mixup_loss", "mixup_loss", "dynamic_loss", "dynamic_loss"]),
     ],
 )
 def test_what_is_done_when(monkeypatch, kind, phases):
     """After two epochs of warm-up; the mixture is fitted to the losses as the epoch begins."""
     algorithm = build(bootstrapping=kind, warmup_epochs=2, batch_size=61)
     done = []
-    for name in ("mixup", "bootstrap", "dynamic"):
+    for name in ("mixup_loss", "hard_loss", "dynamic_loss"):
         method = getattr(algorithm, name)
         monkeypatch.setattr(
             algorithm,
@@ -181,7 +181,7 @@ def test_what_is_done_when(monkeypatch, kind, phases):
 def test_mixup_keeps_the_drawn_share(monkeypatch):
     """λ ~ Beta(32, 32) as it comes, not the larger part."""
     drawn = []
-    monkeypatch.setattr(module, "draw_share", lambda alpha: drawn.append(alpha) or 0.2)
+    monkeypatch.setattr(module, "draw_lambda", lambda alpha: drawn.append(alpha) or 0.2)
     algorithm = build(batch_size=61)
     catch_losses(monkeypatch, [algorithm.learner])
     seen = []
@@ -197,7 +197,7 @@ def test_the_judgement_is_a_mixture_on_present_losses(monkeypatch):
     for epoch in range(3):
         algorithm.run_epoch(epoch)
     losses = example_losses(algorithm.learner, algorithm.data)
-    expected = BetaLossMixture(per_class=False).judge(losses, algorithm.data.given, K)
+    expected = BetaLossMixture(per_class=False).fit_predict(losses, algorithm.data.given, K)
     np.testing.assert_allclose(
         algorithm.judge().clean_probability, expected.clean_probability, atol=1e-4
     )
@@ -209,7 +209,7 @@ def test_what_is_recorded():
     assert set(algorithm.run_epoch(0)) == {"loss"}
     losses = example_losses(algorithm.learner, algorithm.data)
     record = algorithm.run_epoch(1)
-    belief = BetaLossMixture(per_class=False).judge(losses, algorithm.data.given, K)
+    belief = BetaLossMixture(per_class=False).fit_predict(losses, algorithm.data.given, K)
     assert record["clean"] == pytest.approx(float(belief.clean_probability.mean()), abs=1e-5)
     assert record["reliable"] in (0.0, 1.0)
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.func import functional_call
 
 from ulc.algorithms import meta_learning as module
-from ulc.algorithms.meta_learning import MetaLearning, synthetic_labels
+from ulc.algorithms.meta_learning import MetaLearning, draw_synthetic_labels
 from ulc.testing import Case, toy_data
 
 K = 3
@@ -30,7 +30,7 @@ class TestSyntheticLabels:
         near = torch.full((11, 4), 10)
         torch.manual_seed(0)
         for _ in range(20):
-            labels = synthetic_labels(given, near, 0.5)
+            labels = draw_synthetic_labels(given, near, 0.5)
             assert int((labels[:10] == 2).sum()) in (4, 5), "five of eleven; one may be the last"
             kept = labels != 2
             assert torch.equal(labels[kept], given[kept])
@@ -38,22 +38,22 @@ class TestSyntheticLabels:
     def test_without_a_share_nothing_changes_and_given_stays(self):
         given = torch.tensor([0, 1, 2])
         near = torch.tensor([[1], [2], [0]])
-        assert torch.equal(synthetic_labels(given, near, 0.0), given)
-        assert synthetic_labels(given, near, 1.0).tolist() == [1, 2, 0]
+        assert torch.equal(draw_synthetic_labels(given, near, 0.0), given)
+        assert draw_synthetic_labels(given, near, 1.0).tolist() == [1, 2, 0]
         assert given.tolist() == [0, 1, 2]
 
     def test_each_neighbour_is_taken_at_times(self):
         given = torch.arange(4)
         near = torch.tensor([[1, 2, 3]] * 4)
         torch.manual_seed(0)
-        taken = {int(synthetic_labels(given, near, 1.0)[0]) for _ in range(50)}
+        taken = {int(draw_synthetic_labels(given, near, 1.0)[0]) for _ in range(50)}
         assert taken == {1, 2, 3}
 
 
 def test_neighbours_are_the_nearest_by_the_guides_features_without_oneself():
     algorithm = build(neighbours=4)
     batch = only_batch(algorithm)
-    near = algorithm.nearest(batch)
+    near = algorithm.find_neighbours(batch)
     assert near.shape == (61, 4)
     algorithm.eval()
     with torch.no_grad():
@@ -68,7 +68,7 @@ def test_neighbours_are_the_nearest_by_the_guides_features_without_oneself():
 def test_more_neighbours_than_examples_are_not_asked_for():
     algorithm = build(neighbours=10)
     (batch,) = (each for each in toy_data("vector", (2, 2, 1)).batches(61))
-    assert algorithm.nearest(batch).shape == (5, 4)
+    assert algorithm.find_neighbours(batch).shape == (5, 4)
 
 
 def test_a_neighbours_label_is_often_the_same():
@@ -76,7 +76,7 @@ def test_a_neighbours_label_is_often_the_same():
     data = toy_data("vector", (40, 40, 40), wrong=0.0)
     algorithm, _ = Case(MetaLearning, "vector", {"pretrain_epochs": 5}).trained(data, 5)
     (batch,) = data.batches(120)
-    near = algorithm.nearest(batch)
+    near = algorithm.find_neighbours(batch)
     assert (batch.given[near] == batch.given[:, None]).float().mean() > 0.8
 
 
@@ -142,7 +142,7 @@ def test_a_step_descends_cross_entropy_and_the_mean_of_the_tasks(monkeypatch, se
     batch = only_batch(algorithm)
     sets = [batch.given.roll(1), batch.given.roll(2)]
     waiting = list(sets)
-    monkeypatch.setattr(module, "synthetic_labels", lambda *_: waiting.pop(0))
+    monkeypatch.setattr(module, "draw_synthetic_labels", lambda *_: waiting.pop(0))
     network = copy.deepcopy(algorithm.student.network)
     twin = build(tasks=2, second_order=second_order)
     twin.student.network.load_state_dict(network.state_dict())
@@ -153,7 +153,7 @@ def test_a_step_descends_cross_entropy_and_the_mean_of_the_tasks(monkeypatch, se
         total = total + 0.8 * twin.inconsistency(batch, logits, labels, taught) / 2
     total.backward()
     algorithm.student.start_epoch(0)
-    algorithm.learn(batch, 0.8)
+    algorithm.train_step(batch, 0.8)
     for mine, theirs in zip(
         algorithm.student.network.parameters(), twin.student.network.parameters(), strict=True
     ):
@@ -165,8 +165,8 @@ def test_thought_experiments_leave_the_running_statistics_alone():
     """One training pass of the student moves them, ten inner ones do not."""
     algorithm, plain = build(tasks=10), build()
     batch = only_batch(algorithm)
-    algorithm.learn(batch, 0.4)
-    plain.learn(batch, 0.0)
+    algorithm.train_step(batch, 0.4)
+    plain.train_step(batch, 0.0)
     name = "backbone.last_stage.1.running_mean"
     mine, theirs = (each.student.network.state_dict()[name] for each in (algorithm, plain))
     torch.testing.assert_close(mine, theirs, rtol=0, atol=0)
@@ -181,9 +181,11 @@ def test_the_order_of_events(monkeypatch):
     )
     weights, keeps = [], []
     monkeypatch.setattr(
-        algorithm, "learn", lambda batch, weight: weights.append(weight) or {"loss": torch.ones(())}
+        algorithm,
+        "train_step",
+        lambda batch, weight: weights.append(weight) or {"loss": torch.ones(())},
     )
-    monkeypatch.setattr(algorithm.teacher, "follow", lambda network, keep: keeps.append(keep))
+    monkeypatch.setattr(algorithm.teacher, "update", lambda network, keep: keeps.append(keep))
     for epoch in range(8):
         algorithm.run_epoch(epoch)
     ramp = [0.4 * torch.tensor(-5 * (1 - t / 4) ** 2).exp().item() for t in (1, 2, 3, 4)]
@@ -196,7 +198,7 @@ def test_after_many_steps_the_teacher_keeps_what_the_paper_says(since, expected)
     """γ = .99 until η is reached, .999 then; a copy of the student before the meta part."""
     algorithm = build(delay_epochs=3, rampup_epochs=20)
     algorithm.steps.fill_(5000)
-    assert algorithm.kept(since) == expected
+    assert algorithm.teacher_momentum(since) == expected
 
 
 def test_on_a_small_set_the_teacher_has_learned_too():
@@ -213,7 +215,7 @@ def test_parts_of_a_network_that_do_not_learn_are_no_obstacle():
     algorithm = build(pretrain_epochs=0, delay_epochs=0)
     algorithm.student.network.backbone.last_stage[0].weight.requires_grad_(False)
     algorithm.student.network.idle = torch.nn.Linear(2, 2)
-    algorithm.learn(only_batch(algorithm), 0.4)
+    algorithm.train_step(only_batch(algorithm), 0.4)
 
 
 def test_the_guide_learns_first_and_then_rests():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from stubs import catch_losses, spy_on_batches
 
-from ulc.algorithms.pencil import Pencil, final_rate
+from ulc.algorithms.pencil import Pencil, final_learning_rate
 from ulc.data.training import Batch
 from ulc.networks.classifier import Output
 from ulc.testing import Case, toy_data
@@ -103,7 +103,7 @@ def test_learning_rates_by_stage(epoch):
 def test_the_rate_falls_at_thirds_of_any_length():
     """True division: five epochs have thirds at 5/3 and 10/3; never zero."""
     config = Pencil.config_class(final_epochs=5, final_lr=1.0)
-    rates = [final_rate(epoch, config) for epoch in range(7)]
+    rates = [final_learning_rate(epoch, config) for epoch in range(7)]
     assert rates == pytest.approx([1, 1, 0.1, 0.1, 0.01, 0.01, 0.01])
 
 
@@ -151,7 +151,7 @@ def test_a_label_that_a_sure_network_contradicts_loses_its_majority(classes):
         else data.batches(128)
     )
     for _ in range(130):
-        algorithm.correct(batch)
+        algorithm.train_with_labels(batch)
     label = algorithm.label_logits[batch.index].softmax(1)
     assert (label[:, 1] > 0.8).all()
     assert (label[:, 0] < 0.2).all()

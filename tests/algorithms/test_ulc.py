@@ -9,16 +9,16 @@ import torch
 from stubs import Believes, catch_losses, spy_on_division
 
 from ulc.algorithms import ulc as module
-from ulc.algorithms.ulc import ULC, correct, trust
+from ulc.algorithms.ulc import ULC, compute_trust, correct
 from ulc.blocks.loss_mixture import BetaLossMixture, GaussianLossMixture
 from ulc.blocks.losses import negative_entropy
-from ulc.blocks.mixmatch import MixedLoss
+from ulc.blocks.mixmatch import SemiSupervisedLoss
 from ulc.blocks.uncertainty import (
     CorruptedLogProbability,
-    Integrated,
+    IntegratedPredictions,
     normalised_entropy,
     plain_log_probability,
-    ranged_entropy,
+    range_scaled_entropy,
 )
 from ulc.testing import Case, toy_data
 
@@ -34,7 +34,7 @@ class TestTrust:
 
     def test_by_hand(self):
         """(1 − .75)^.5 · .64^.5 = .5 · .8 = .4."""
-        found = trust(torch.tensor([0.64]), torch.tensor([0.75]), 0.5)
+        found = compute_trust(torch.tensor([0.64]), torch.tensor([0.75]), 0.5)
         torch.testing.assert_close(found, torch.tensor([0.4]))
 
     @pytest.mark.parametrize(
@@ -45,22 +45,22 @@ class TestTrust:
         by_formula = (0.5 / (1 - doubt) ** 0.1) ** (1 / 0.9)
         assert by_formula == pytest.approx(needed, abs=5e-4)
         doubts = torch.full((2,), doubt)
-        found = trust(torch.tensor([needed - 1e-3, needed + 1e-3]), doubts, 0.1)
+        found = compute_trust(torch.tensor([needed - 1e-3, needed + 1e-3]), doubts, 0.1)
         assert (found >= 0.5).tolist() == [False, True]
 
     def test_without_doubt_weight_it_is_the_mixtures_probability(self):
         clean = torch.tensor([0.0, 0.3, 1.0])
         doubt = torch.tensor([1.0, 0.5, 0.0])
-        assert torch.equal(trust(clean, doubt, 0.0), clean)
+        assert torch.equal(compute_trust(clean, doubt, 0.0), clean)
 
     def test_a_wholly_unsure_network_trusts_nothing(self):
-        found = trust(torch.tensor([0.3, 1.0]), torch.ones(2), 0.1)
+        found = compute_trust(torch.tensor([0.3, 1.0]), torch.ones(2), 0.1)
         assert torch.equal(found, torch.zeros(2))
 
     def test_it_falls_with_doubt_and_rises_with_clean_probability(self):
         steps = torch.linspace(0, 1, 11)
-        assert (trust(torch.full((11,), 0.8), steps, 0.1).diff() < 0).all()
-        assert (trust(steps, torch.full((11,), 0.3), 0.1).diff() > 0).all()
+        assert (compute_trust(torch.full((11,), 0.8), steps, 0.1).diff() < 0).all()
+        assert (compute_trust(steps, torch.full((11,), 0.3), 0.1).diff() > 0).all()
 
 
 def test_corrected_labels_by_hand():
@@ -88,13 +88,13 @@ class TestCorrectLabels:
         said = {id(algorithm.pair[0]): self.first, id(algorithm.pair[1]): self.second}
         monkeypatch.setattr(
             module,
-            "integrated_predictions",
-            lambda learner, data, passes: Integrated(
+            "integrate_predictions",
+            lambda learner, data, passes: IntegratedPredictions(
                 said[id(learner)].log(), 0.1 * said[id(learner)]
             ),
         )
         algorithm.loss_mixture = Believes(*self.clean)
-        record = algorithm.correct_labels()
+        record = algorithm.update_trust()
         return algorithm, record
 
     def test_losses_come_from_the_integrated_predictions(self, monkeypatch):
@@ -163,7 +163,7 @@ class TestCorrectLabels:
     def test_what_the_mixtures_could_not_do_is_recorded(self, monkeypatch):
         """Three classes of 36, 15 and 1 example: the last falls back, for both networks."""
         algorithm = build(toy_data("vector", (36, 15, 1)))
-        record = algorithm.correct_labels()
+        record = algorithm.update_trust()
         assert record == {
             "fallback_classes": 1.0,
             "one_component_classes": 0.0,
@@ -177,12 +177,12 @@ def test_labels_as_likely_right_as_the_threshold_are_trusted(monkeypatch):
     masks = spy_on_division(monkeypatch, module)
     given = torch.tensor([0.5, 0.5 - 1e-6, 0.5 + 1e-6]).repeat(21)[:61]
 
-    def correct_labels():
+    def update_trust():
         algorithm.trust[:] = given
         algorithm.prediction[:] = 1 / K
         return {}
 
-    monkeypatch.setattr(algorithm, "correct_labels", correct_labels)
+    monkeypatch.setattr(algorithm, "update_trust", update_trust)
     algorithm.run_epoch(0)
     assert len(masks) == 2
     for mask in masks:
@@ -246,8 +246,8 @@ class TestLearning:
         algorithm = build(warmup_epochs=1, rampup_epochs=4, batch_size=10, **options)
         algorithm.run_epoch(1)
         one = torch.ones(())
-        mixed = MixedLoss(one, one, torch.tensor([[0.0, 1.0, 2.0]]))
-        monkeypatch.setattr(algorithm, "learn", lambda *_: mixed)
+        mixed = SemiSupervisedLoss(one, one, torch.tensor([[0.0, 1.0, 2.0]]))
+        monkeypatch.setattr(algorithm, "semi_supervised_loss", lambda *_: mixed)
         monkeypatch.setattr(module, "divide", lambda clean, *_: torch.arange(len(clean)) < 25)
         losses = catch_losses(monkeypatch, algorithm.pair)
         algorithm.run_epoch(epoch)
@@ -296,8 +296,8 @@ class TestLearning:
             index=torch.tensor([5, 9]), given=algorithm.data.given[[5, 9]], views=views
         )
         unknown = SimpleNamespace(views=(torch.ones(3, 6),) * 2)
-        corrected = algorithm.corrected_labels(0)
-        algorithm.learn(0, known, unknown, corrected)
+        corrected = algorithm.epoch_targets(0)
+        algorithm.semi_supervised_loss(0, known, unknown, corrected)
 
         ((taught, with_labels, without),) = mixed
         assert taught is learner
@@ -338,8 +338,8 @@ class TestLearning:
             views=(torch.zeros(2, 6),),
         )
         unknown = SimpleNamespace(views=(torch.ones(3, 6),), strong=(torch.ones(3, 6),))
-        corrected = algorithm.corrected_labels(0)
-        algorithm.learn(0, known, unknown, corrected)
+        corrected = algorithm.epoch_targets(0)
+        algorithm.semi_supervised_loss(0, known, unknown, corrected)
         (((taught, with_labels, without), rest),) = learned
         assert taught is learner
         assert asked == [([learner, peer], unknown.views)]
@@ -354,9 +354,11 @@ class TestLearning:
         """MixMatch has two weak views, and λ_u ramps up."""
         algorithm = build(semi_supervised="fixmatch", guess_weight=0.7, warmup_epochs=0)
         seen = []
-        learn = algorithm.learn
+        learn = algorithm.semi_supervised_loss
         monkeypatch.setattr(
-            algorithm, "learn", lambda *parts: seen.append(parts[1:3]) or learn(*parts)
+            algorithm,
+            "semi_supervised_loss",
+            lambda *parts: seen.append(parts[1:3]) or learn(*parts),
         )
         algorithm.run_epoch(0)
         for known, unknown in seen:
@@ -370,21 +372,21 @@ class TestLearning:
         algorithm = build(warmup_epochs=0)
         half = torch.arange(61) < 30
 
-        def correct_labels():
+        def update_trust():
             algorithm.trust[0] = torch.where(half, 0.9, 0.1)
             algorithm.trust[1] = torch.where(half, 0.1, 0.9)
             algorithm.prediction[:] = 1 / K
             return {}
 
         taught = {0: set(), 1: set()}
-        learn = algorithm.learn
+        learn = algorithm.semi_supervised_loss
 
         def remember(side, known, unknown, corrected):
             taught[side].update(known.index.tolist())
             return learn(side, known, unknown, corrected)
 
-        monkeypatch.setattr(algorithm, "correct_labels", correct_labels)
-        monkeypatch.setattr(algorithm, "learn", remember)
+        monkeypatch.setattr(algorithm, "update_trust", update_trust)
+        monkeypatch.setattr(algorithm, "semi_supervised_loss", remember)
         algorithm.run_epoch(0)
         best_of_first = set(taught[0]) - set(half.nonzero().flatten().tolist())
         assert set(half.nonzero().flatten().tolist()) <= taught[0]
@@ -430,7 +432,7 @@ class TestAblationsAreValues:
 
     def test_the_uncertainty(self):
         assert build().normalised is normalised_entropy
-        assert build(entropy_scaling="range").normalised is ranged_entropy
+        assert build(entropy_scaling="range").normalised is range_scaled_entropy
 
     def test_the_dropout(self):
         assert build(dropout=0.0).pair[0].network.dropout is None

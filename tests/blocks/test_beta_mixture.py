@@ -11,9 +11,9 @@ from ulc.blocks.beta_mixture import (
     BetaMixtures,
     fit_beta_mixtures,
     match_moments,
-    single_log_likelihood,
+    one_beta_log_likelihood,
 )
-from ulc.blocks.mixture import quantile_by
+from ulc.blocks.mixture import quantile_by_group
 
 NAMES = ("weights", "alphas", "betas", "log_likelihood")
 awkward = st.one_of(
@@ -208,7 +208,7 @@ def test_groups_without_a_mixture_are_no_obstacle():
         assert getattr(found, name).isfinite().all(), name
     alone = fit_beta_mixtures(ordinary, one_group(ordinary), groups=1)
     torch.testing.assert_close(found.alphas[0], alone.alphas[0])
-    assert single_log_likelihood(values, group, 6).isfinite().all()
+    assert one_beta_log_likelihood(values, group, 6).isfinite().all()
 
 
 def test_no_values_at_all_are_no_obstacle():
@@ -223,7 +223,7 @@ def test_the_likelihood_of_one_component_by_hand():
     values, group = doubles([0.2, 0.6, 0.4, 0.8]), torch.tensor([0, 1, 0, 1])
     low = Beta(doubles(6.0), doubles(14.0)).log_prob(doubles([0.2, 0.4])).mean()
     high = Beta(doubles(14.0), doubles(6.0)).log_prob(doubles([0.6, 0.8])).mean()
-    found = single_log_likelihood(values, group, 2)
+    found = one_beta_log_likelihood(values, group, 2)
     torch.testing.assert_close(found, torch.stack([low, high]))
 
 
@@ -233,7 +233,7 @@ class TestHeld:
         model = mixtures([[2, 5], [5, 2], [2, 5]], [[3, 6], [6, 1], [6, 3]])
         assert (model.means.diff(dim=1) > 0).all()
         values = doubles([0.2, 0.4, 0.7]).repeat(3)
-        held = model.held(values, torch.arange(3).repeat_interleave(3)).view(3, 3)
+        held = model.clamp_to_monotone(values, torch.arange(3).repeat_interleave(3)).view(3, 3)
         expected = [[0.2, 0.4, 0.5], [0.375, 0.4, 0.7], [0.2, 0.4, 0.7]]
         torch.testing.assert_close(held, doubles(expected))
 
@@ -249,7 +249,7 @@ class TestHeld:
         assume(model.means[0, 0] < model.means[0, 1])
         values = torch.linspace(-0.2, 1.2, 281, dtype=torch.float64)
         group = one_group(values)
-        held = model.held(values, group)
+        held = model.clamp_to_monotone(values, group)
         assert (model.posterior(held, group).diff() <= 1e-9).all()
         inside = (values > 0.002) & (values < 0.998)
         step = torch.where(held > values, 1e-4, -1e-4)  # towards the turn, not beyond it
@@ -268,7 +268,7 @@ class TestQuantileBy:
     def test_it_is_numpys_quantile_of_each_group(self, rows, share):
         group = torch.tensor([row[0] for row in rows])
         values = doubles([row[1] for row in rows])
-        found = quantile_by(group, values, 5, share)
+        found = quantile_by_group(group, values, 5, share)
         for which in range(5):
             own = values[group == which].numpy()
             expected = np.quantile(own, share) if len(own) else 0.0
@@ -277,8 +277,8 @@ class TestQuantileBy:
     def test_by_hand(self):
         """A quarter of the way through 1, 3, 5 is 2; through 8, 0 is 2; nothing is 0."""
         values, group = doubles([5.0, 8.0, 1.0, 0.0, 3.0]), torch.tensor([0, 2, 0, 2, 0])
-        assert quantile_by(group, values, 3, 0.25).tolist() == [2, 0, 2]
+        assert quantile_by_group(group, values, 3, 0.25).tolist() == [2, 0, 2]
 
     def test_of_nothing_it_is_nought(self):
         nothing = torch.zeros(0, dtype=torch.float64)
-        assert quantile_by(one_group(nothing), nothing, 2, 0.5).tolist() == [0, 0]
+        assert quantile_by_group(one_group(nothing), nothing, 2, 0.5).tolist() == [0, 0]

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from ulc.blocks.fixmatch import fixmatch_loss
-from ulc.blocks.mixmatch import Targeted
+from ulc.blocks.mixmatch import TargetedViews
 from ulc.blocks.uncertainty import plain_log_probability
 from ulc.networks.classifier import Output
 
@@ -26,7 +26,7 @@ class Says(nn.Module):
 
 def known():
     """Two weak views of one example: log p is (−.3133, −1.3133) and (−2.1269, −.1269)."""
-    return Targeted(
+    return TargetedViews(
         (torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 2.0]])), torch.tensor([[0.8, 0.2]])
     )
 
@@ -34,7 +34,7 @@ def known():
 def unknown(*surest):
     """One strong view each, p = (¾, ¼); guesses of class 1."""
     view = torch.tensor([[math.log(3), 0.0]]).repeat(len(surest), 1)
-    return Targeted((view,), torch.tensor([[1 - p, p] for p in surest]))
+    return TargetedViews((view,), torch.tensor([[1 - p, p] for p in surest]))
 
 
 def loss(unknown, confidence=0.95, log_probability=plain_log_probability):
@@ -79,7 +79,7 @@ def test_every_strong_view_has_its_own_examples_guess():
     is sure: −log ¼ in its first view and −log ¾ in its second, of four rows."""
     first, second = torch.tensor([[0.0, math.log(3)]]), torch.tensor([[math.log(3), 0.0]])
     views = first.repeat(2, 1), second.repeat(2, 1)
-    found = loss(Targeted(views, torch.tensor([[0.5, 0.5], [1.0, 0.0]])))
+    found = loss(TargetedViews(views, torch.tensor([[0.5, 0.5], [1.0, 0.0]])))
     assert float(found.doubtful) == pytest.approx((math.log(4) + math.log(4 / 3)) / 4, abs=1e-6)
 
 

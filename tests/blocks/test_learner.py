@@ -7,7 +7,7 @@ import torch
 
 from ulc.blocks.learner import (
     Learner,
-    both_ways,
+    each_with_peer,
     evaluating,
     make_pair,
     mean_prediction,
@@ -83,7 +83,7 @@ def test_adam_is_told_its_rate_and_momentum_as_an_epoch_begins():
 
 def test_what_the_optimiser_is_told_holds_for_all_parameters_and_leaves_the_rest():
     learner = new_learner(SGD(lr=0.1, momentum=0.9, weight_decay=0.5), logit_noise=True)
-    learner.tell({"lr": 0.3})
+    learner.set_options({"lr": 0.3})
     groups = learner.optimiser.param_groups
     told = [(group["lr"], group["momentum"], group["weight_decay"]) for group in groups]
     assert told == [(0.3, 0.9, 0.5), (0.3, 0.9, 0.0)]
@@ -121,7 +121,7 @@ def test_two_backward_passes_in_one_step_are_one_on_the_sum(descent):
     first, second = twins(descent)
     batches = torch.randn(2, 5, 6)
     for _ in range(2):
-        with first.step():
+        with first.optimiser_step():
             for batch in batches:
                 first(batch).logits.square().mean().backward()
         second.descend(sum(second(batch).logits.square().mean() for batch in batches))
@@ -208,7 +208,7 @@ class TestScopes:
 def test_a_pair_is_two_learners_with_weights_of_their_own():
     first, second = make_pair(new_learner)
     assert not torch.equal(first.network.head.weight, second.network.head.weight)
-    assert both_ways([first, second]) == [(first, second), (second, first)]
+    assert each_with_peer([first, second]) == [(first, second), (second, first)]
 
 
 def test_a_pair_predicts_by_its_mean_logits():

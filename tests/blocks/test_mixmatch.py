@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from ulc.blocks.learner import Learner, evaluating
-from ulc.blocks.mixmatch import Targeted, guess, mixmatch_loss, sharpen
+from ulc.blocks.mixmatch import TargetedViews, guess, mixmatch_loss, sharpen
 from ulc.blocks.uncertainty import plain_log_probability
 from ulc.config import SGD
 from ulc.networks.classifier import Classifier, HeadSpec, Output
@@ -114,10 +114,10 @@ class TestGuess:
 
 
 class TestMixMatchLoss:
-    known = Targeted(
+    known = TargetedViews(
         (torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 2.0]])), torch.tensor([[0.8, 0.2]])
     )
-    unknown = Targeted(
+    unknown = TargetedViews(
         (torch.tensor([[0.0, 0.0]]), torch.tensor([[math.log(3), 0.0]])),
         torch.tensor([[0.9, 0.1]]),
     )
@@ -140,7 +140,7 @@ class TestMixMatchLoss:
 
     def test_mixed_inputs_and_targets_go_together(self, monkeypatch):
         """λ = ¾, each row with the opposite one: partners 3, 2, 1, 0, across both sets."""
-        monkeypatch.setattr("ulc.blocks.mixmatch.draw_lambda", lambda alpha: 0.75)
+        monkeypatch.setattr("ulc.blocks.mixmatch.draw_dominant_lambda", lambda alpha: 0.75)
         monkeypatch.setattr(torch, "randperm", lambda n, device=None: torch.arange(n).flip(0))
         learner = Says()
         mixed = mixmatch_loss(
@@ -168,8 +168,8 @@ class TestMixMatchLoss:
 
     def test_sets_of_different_size_mix(self):
         torch.manual_seed(0)
-        known = Targeted((torch.randn(5, 3), torch.randn(5, 3)), torch.rand(5, 3).softmax(1))
-        unknown = Targeted((torch.randn(2, 3), torch.randn(2, 3)), torch.rand(2, 3).softmax(1))
+        known = TargetedViews((torch.randn(5, 3), torch.randn(5, 3)), torch.rand(5, 3).softmax(1))
+        unknown = TargetedViews((torch.randn(2, 3), torch.randn(2, 3)), torch.rand(2, 3).softmax(1))
         mixed = mixmatch_loss(
             Says(), known, unknown, alpha=4.0, log_probability=plain_log_probability
         )

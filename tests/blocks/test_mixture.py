@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from ulc.blocks.mixture import Components, first_split, fit_mixtures
+from ulc.blocks.mixture import Components, fit_gaussian_mixtures, start_from_two_means
 
 FLOOR = 5e-4
 
@@ -69,7 +69,7 @@ def test_one_mixture_is_scikit_learns(max_steps, tolerance):
     values = two_gaussians(150, 0)
     group = torch.zeros(150, dtype=torch.long)
     start = Components(doubles([[0.4, 0.6]]), doubles([[0.1, 0.5]]), doubles([[0.05, 0.02]]))
-    ours = fit_mixtures(
+    ours = fit_gaussian_mixtures(
         values, group, groups=1, start=start, max_steps=max_steps, tolerance=tolerance, floor=FLOOR
     )
     theirs = by_scikit_learn(values, start, max_steps=max_steps, tolerance=tolerance)
@@ -90,8 +90,8 @@ def test_many_mixtures_at_once_are_each_scikit_learns(max_steps, tolerance):
     order = torch.from_numpy(np.random.default_rng(9).permutation(sum(sizes)))
     values = torch.cat(parts)[order]
     group = torch.arange(4).repeat_interleave(torch.tensor(sizes))[order]
-    start = first_split(values, group, groups=4, floor=FLOOR)
-    ours = fit_mixtures(
+    start = start_from_two_means(values, group, groups=4, floor=FLOOR)
+    ours = fit_gaussian_mixtures(
         values, group, groups=4, start=start, max_steps=max_steps, tolerance=tolerance, floor=FLOOR
     )
     steps = []
@@ -121,7 +121,7 @@ def test_the_likelihood_never_falls(seed, size, share, high):
     group = torch.zeros(size, dtype=torch.long)
     reached = [
         float(
-            fit_mixtures(
+            fit_gaussian_mixtures(
                 values, group, groups=1, max_steps=steps, tolerance=0.0, floor=1e-9
             ).log_likelihood
         )
@@ -136,8 +136,8 @@ def test_the_order_of_examples_does_not_matter(seed, order_seed):
     values = torch.cat([two_gaussians(40, seed), two_gaussians(20, seed + 1)])
     group = torch.arange(2).repeat_interleave(torch.tensor([40, 20]))
     order = torch.from_numpy(np.random.default_rng(order_seed).permutation(60))
-    one = fit_mixtures(values, group, groups=2)
-    other = fit_mixtures(values[order], group[order], groups=2)
+    one = fit_gaussian_mixtures(values, group, groups=2)
+    other = fit_gaussian_mixtures(values[order], group[order], groups=2)
     for name in ("weights", "means", "variances", "log_likelihood"):
         torch.testing.assert_close(getattr(one, name), getattr(other, name), rtol=0, atol=1e-9)
 
@@ -145,8 +145,8 @@ def test_the_order_of_examples_does_not_matter(seed, order_seed):
 def test_the_order_of_groups_does_not_matter():
     values = torch.cat([two_gaussians(40, 0), two_gaussians(20, 1)])
     group = torch.arange(2).repeat_interleave(torch.tensor([40, 20]))
-    one = fit_mixtures(values, group, groups=2)
-    other = fit_mixtures(values, 1 - group, groups=2)
+    one = fit_gaussian_mixtures(values, group, groups=2)
+    other = fit_gaussian_mixtures(values, 1 - group, groups=2)
     torch.testing.assert_close(one.means, other.means.flip(0))
 
 
@@ -161,7 +161,9 @@ def test_a_known_mixture_is_recovered():
     drawn = np.where(clean, rng.normal(0.2, 0.05, 5000), rng.normal(0.8, 0.1, 5000))
     values = torch.from_numpy(drawn)
     group = torch.zeros(5000, dtype=torch.long)
-    found = fit_mixtures(values, group, groups=1, max_steps=100, tolerance=1e-6, floor=1e-6)
+    found = fit_gaussian_mixtures(
+        values, group, groups=1, max_steps=100, tolerance=1e-6, floor=1e-6
+    )
     np.testing.assert_allclose(found.weights[0], [0.85, 0.15], atol=0.015)
     np.testing.assert_allclose(found.means[0], [0.2, 0.8], atol=0.012)
     np.testing.assert_allclose(found.variances[0].sqrt(), [0.05, 0.1], atol=0.01)
@@ -173,7 +175,7 @@ def test_the_smaller_mean_comes_first():
     values = two_gaussians(80, 0)
     group = torch.zeros(80, dtype=torch.long)
     swapped = Components(doubles([[0.5, 0.5]]), doubles([[0.7, 0.2]]), doubles([[0.02, 0.02]]))
-    found = fit_mixtures(values, group, groups=1, start=swapped)
+    found = fit_gaussian_mixtures(values, group, groups=1, start=swapped)
     assert found.means[0, 0] < found.means[0, 1]
     small, large = values.argmin()[None], values.argmax()[None]
     assert found.posterior(values[small], group[small]) > 0.9
@@ -183,17 +185,17 @@ def test_the_smaller_mean_comes_first():
 def test_an_empty_group_and_a_group_of_one_are_no_obstacle():
     values = torch.cat([two_gaussians(30, 0), doubles([0.4])])
     group = torch.cat([torch.zeros(30, dtype=torch.long), torch.tensor([2])])
-    found = fit_mixtures(values, group, groups=3)
+    found = fit_gaussian_mixtures(values, group, groups=3)
     for name in ("weights", "means", "variances", "log_likelihood"):
         assert getattr(found, name).isfinite().all(), name
-    alone = fit_mixtures(values[:30], group[:30], groups=1)
+    alone = fit_gaussian_mixtures(values[:30], group[:30], groups=1)
     torch.testing.assert_close(found.means[0], alone.means[0])
 
 
 def test_the_first_split_is_two_means():
     """0, 0.1, 0.2 and 0.9, 1: Lloyd's algorithm from the extremes gives means 0.1 and 0.95."""
     values = doubles([0.0, 0.9, 0.1, 1.0, 0.2])
-    start = first_split(values, torch.zeros(5, dtype=torch.long), groups=1, floor=0.0)
+    start = start_from_two_means(values, torch.zeros(5, dtype=torch.long), groups=1, floor=0.0)
     np.testing.assert_allclose(start.means[0], [0.1, 0.95], atol=1e-12)
     np.testing.assert_allclose(start.weights[0], [0.6, 0.4], atol=1e-12)
     np.testing.assert_allclose(start.variances[0], [0.02 / 3, 0.0025], atol=1e-12)

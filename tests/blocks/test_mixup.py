@@ -1,52 +1,54 @@
 """Mixup: convex combinations of examples and of their targets."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from ulc.blocks.mixup import blend, draw_lambda, draw_partner, draw_share
+from ulc.blocks.mixup import blend, draw_dominant_lambda, draw_lambda, draw_partner
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 4.0])
 def test_the_first_partner_dominates(alpha):
     torch.manual_seed(0)
-    drawn = [draw_lambda(alpha) for _ in range(300)]
+    drawn = [draw_dominant_lambda(alpha) for _ in range(300)]
     assert all(0.5 <= each <= 1 for each in drawn)
     assert len(set(drawn)) > 200
 
 
-def test_lambda_is_the_larger_part_of_a_beta_draw():
-    torch.manual_seed(3)
-    beta = float(torch.distributions.Beta(4.0, 4.0).sample())
-    torch.manual_seed(3)
-    assert draw_lambda(4.0) == max(beta, 1 - beta)
-
-
 def test_without_alpha_nothing_is_drawn_and_nothing_mixed():
     state = torch.get_rng_state()
+    assert draw_dominant_lambda(0.0) == 1.0
     assert draw_lambda(0.0) == 1.0
-    assert draw_share(0.0) == 1.0
     assert draw_partner(torch.zeros(5, 2), 1.0).tolist() == [0, 1, 2, 3, 4]
     assert torch.equal(state, torch.get_rng_state())
 
 
-def test_a_share_is_a_beta_draw_and_lambda_the_larger_part_of_it():
+def test_a_torch_without_the_private_function_draws_from_the_public_distribution(monkeypatch):
+    public = SimpleNamespace(sample=lambda: torch.tensor([0.25, 0.75]))
+    monkeypatch.setattr(torch.distributions, "Dirichlet", lambda concentration: public)
+    monkeypatch.delattr(torch, "_sample_dirichlet")
+    assert draw_lambda(4.0) == 0.25
+
+
+def test_lambda_is_a_beta_draw_and_the_dominant_one_its_larger_part():
     torch.manual_seed(3)
     beta = float(torch.distributions.Beta(0.4, 0.4).sample())
     torch.manual_seed(3)
-    share = draw_share(0.4)
+    lam = draw_lambda(0.4)
     torch.manual_seed(3)
-    assert share == beta
-    assert draw_lambda(0.4) == max(share, 1 - share)
+    assert lam == beta
+    assert draw_dominant_lambda(0.4) == max(lam, 1 - lam)
 
 
 @pytest.mark.parametrize("alpha", [0.4, 1.0, 8.0])
-def test_neither_partner_dominates_a_share(alpha):
+def test_neither_partner_dominates_by_a_plain_lambda(alpha):
     """Mean ½ and variance 1/(4(2α + 1)); 2,000 draws, four standard errors of the mean."""
     torch.manual_seed(0)
-    drawn = torch.tensor([draw_share(alpha) for _ in range(2000)])
+    drawn = torch.tensor([draw_lambda(alpha) for _ in range(2000)])
     variance = 1 / (4 * (2 * alpha + 1))
     assert abs(drawn.mean() - 0.5) < 4 * (variance / 2000) ** 0.5
     assert float(drawn.var()) == pytest.approx(variance, rel=0.15)

@@ -34,7 +34,7 @@ def test_weights_and_statistics_are_averaged_and_counters_copied(keep):
     network = new_network()
     teacher = Teacher(network)
     old, new = state(teacher.network), state(moved(network))
-    teacher.follow(network, keep)
+    teacher.update(network, keep)
     found = state(teacher.network)
     counters = [name for name in found if not found[name].is_floating_point()]
     assert counters == ["backbone.last_stage.1.num_batches_tracked"]
@@ -51,7 +51,7 @@ def test_what_was_first_fades_by_the_share_kept():
     teacher = Teacher(network)
     start, there = network.head.weight.detach().clone(), moved(network).head.weight.detach()
     for _ in range(5):
-        teacher.follow(network, 0.9)
+        teacher.update(network, 0.9)
     expected = there + 0.9**5 * (start - there)
     torch.testing.assert_close(teacher.network.head.weight, expected)
 
@@ -60,7 +60,7 @@ def test_the_network_followed_is_untouched():
     network = new_network()
     teacher = Teacher(network)
     before = state(moved(network))
-    teacher.follow(network, 0.5)
+    teacher.update(network, 0.5)
     for value in teacher.network.state_dict().values():
         value.zero_()
     for name, value in network.state_dict().items():
@@ -72,7 +72,7 @@ def test_the_network_followed_is_untouched():
 def test_no_gradient_reaches_it():
     network = new_network()
     teacher = Teacher(network)
-    teacher.follow(network, 0.5)
+    teacher.update(network, 0.5)
     assert not any(each.requires_grad for each in teacher.parameters())
     inputs = torch.randn(4, 6, requires_grad=True)
     assert not teacher(inputs).logits.requires_grad
@@ -83,7 +83,7 @@ def test_a_teacher_that_keeps_nothing_says_what_the_network_says():
     """In evaluation, so its statistics have come along."""
     network = new_network()
     teacher = Teacher(network)
-    teacher.follow(moved(network), 0.0)
+    teacher.update(moved(network), 0.0)
     inputs = torch.randn(4, 6)
     with evaluating(teacher, network), torch.no_grad():
         torch.testing.assert_close(teacher(inputs).logits, network(inputs).logits)

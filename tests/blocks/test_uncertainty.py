@@ -13,13 +13,13 @@ from ulc.blocks.learner import Learner, evaluating
 from ulc.blocks.uncertainty import (
     ENTROPY_SCALINGS,
     CorruptedLogProbability,
-    Integrated,
-    draw_members,
-    integrated_predictions,
-    monte_carlo,
+    IntegratedPredictions,
+    draw_mask_seeds,
+    integrate_predictions,
+    monte_carlo_dropout,
     normalised_entropy,
     plain_log_probability,
-    ranged_entropy,
+    range_scaled_entropy,
 )
 from ulc.config import SGD
 from ulc.networks.classifier import Classifier, HeadSpec, Output
@@ -45,7 +45,7 @@ class TestMonteCarloDropout:
         learner.train()
         before = {name: value.clone() for name, value in learner.named_buffers()}
         assert before
-        integrated_predictions(learner, toy_data("vector"), passes=4)
+        integrate_predictions(learner, toy_data("vector"), passes=4)
         for name, value in learner.named_buffers():
             assert torch.equal(value, before[name]), name
         assert all(part.training for part in learner.modules())
@@ -56,7 +56,7 @@ class TestMonteCarloDropout:
         with evaluating(learner), torch.no_grad():
             expected = learner(inputs).logits.log_softmax(1)
         for passes in (1, 5):
-            found = integrated_predictions(learner, data, passes).log_probability
+            found = integrate_predictions(learner, data, passes).log_probability
             torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
     @pytest.mark.parametrize("place", ["feature", "last_stage"])
@@ -66,14 +66,14 @@ class TestMonteCarloDropout:
         learner = new_learner(dropout=0.5, dropout_place=place, logit_noise=logit_noise)
         network, inputs = learner.network, next(toy_data("vector").in_order()).inputs
         with evaluating(learner), torch.no_grad():
-            found, std = monte_carlo(network, inputs, members=[1, 2, 3])
+            found, std = monte_carlo_dropout(network, inputs, members=[1, 2, 3])
             members, noises = [], []
             for seed in (1, 2, 3):
                 generator, values = torch.Generator().manual_seed(seed), network.trunk(inputs)
                 if place == "last_stage":
-                    values = values * network.dropout.mask(values, generator)
+                    values = values * network.dropout.draw_mask(values, generator)
                     values = network.backbone.last_stage(values)
-                features = values * network.dropout.mask(values, generator)
+                features = values * network.dropout.draw_mask(values, generator)
                 members.append(network.head(features).softmax(1))
                 if logit_noise:
                     noises.append((network.noise_head(features).clamp(-10, 4) / 2).exp())
@@ -86,57 +86,59 @@ class TestMonteCarloDropout:
     def test_every_example_meets_the_same_members(self):
         """Copies of an example get the same prediction, in whatever batch they are."""
         learner = new_learner(dropout=0.5)
-        members = draw_members(learner.network, 4)
+        members = draw_mask_seeds(learner.network, 4)
         inputs = torch.randn(6, 6).repeat(3, 1)
-        whole, _ = monte_carlo(learner.network.eval(), inputs, members)
-        parts = [monte_carlo(learner.network, part, members)[0] for part in inputs.split(5)]
+        whole, _ = monte_carlo_dropout(learner.network.eval(), inputs, members)
+        parts = [monte_carlo_dropout(learner.network, part, members)[0] for part in inputs.split(5)]
         torch.testing.assert_close(torch.cat(parts), whole)
         torch.testing.assert_close(whole[:6], whole[12:])
 
     def test_members_are_drawn_anew_each_time(self):
         learner, data = new_learner(dropout=0.5), toy_data("vector")
-        one, other = (integrated_predictions(learner, data, passes=3) for _ in range(2))
+        one, other = (integrate_predictions(learner, data, passes=3) for _ in range(2))
         assert not torch.allclose(one.log_probability, other.log_probability)
 
     def test_without_dropout_nothing_is_drawn(self):
         learner, data = new_learner(), toy_data("vector")
         state = torch.get_rng_state()
-        integrated_predictions(learner, data, passes=3)
+        integrate_predictions(learner, data, passes=3)
         assert torch.equal(torch.get_rng_state(), state)
 
     def test_the_trunk_is_computed_once(self):
         learner = new_learner(dropout=0.5)
         calls = count_calls(learner.network.backbone)
-        monte_carlo(learner.network, torch.randn(5, 6), range(7))
+        monte_carlo_dropout(learner.network, torch.randn(5, 6), range(7))
         assert len(calls) == 1
 
     def test_with_dropout_before_the_last_stage_only_that_is_repeated(self):
         learner = new_learner(dropout=0.5, dropout_place="last_stage")
         early = count_calls(learner.network.backbone.early_stages)
         last = count_calls(learner.network.backbone.last_stage)
-        monte_carlo(learner.network, torch.randn(5, 6), range(7))
+        monte_carlo_dropout(learner.network, torch.randn(5, 6), range(7))
         assert (len(early), len(last)) == (1, 7)
 
     def test_the_instance_noise_is_reported_as_a_standard_deviation(self):
         """The noise head starts at log-variance −4 with zero weights: exp(−4 / 2)."""
         data = toy_data("vector")
-        found = integrated_predictions(new_learner(logit_noise=True), data, passes=2)
+        found = integrate_predictions(new_learner(logit_noise=True), data, passes=2)
         expected = torch.full((len(data), K), math.exp(-2))
         torch.testing.assert_close(found.instance_std, expected)
-        assert integrated_predictions(new_learner(), data, passes=2).instance_std is None
+        assert integrate_predictions(new_learner(), data, passes=2).instance_std is None
 
 
 class TestLoss:
     def test_it_is_minus_log_of_the_integrated_prediction_of_the_given_label(self):
         """Equation 1. ŷ = (.7, .2, .1) with label 1: −log .2 = 1.6094."""
         prediction = torch.tensor([[0.7, 0.2, 0.1], [0.05, 0.05, 0.9]])
-        losses = Integrated(prediction.log(), None).losses(torch.tensor([1, 2]))
+        losses = IntegratedPredictions(prediction.log(), None).given_losses(torch.tensor([1, 2]))
         torch.testing.assert_close(losses, torch.tensor([1.6094, 0.1054]), rtol=0, atol=1e-4)
-        torch.testing.assert_close(Integrated(prediction.log(), None).prediction, prediction)
+        torch.testing.assert_close(
+            IntegratedPredictions(prediction.log(), None).prediction, prediction
+        )
 
     def test_it_is_not_more_than_that_of_a_probability_of_1e_minus_8(self):
         log_probability = torch.tensor([[0.0, -400.0, -500.0]])
-        losses = Integrated(log_probability, None).losses(torch.tensor([1]))
+        losses = IntegratedPredictions(log_probability, None).given_losses(torch.tensor([1]))
         torch.testing.assert_close(losses, torch.tensor([-math.log(1e-8)]))
 
 
@@ -170,11 +172,11 @@ class TestEntropy:
         log_probability = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]]).log_softmax(1)
         low, middle, high = normalised_entropy(log_probability).flip(0).tolist()
         expected = torch.tensor([1.0, (middle - low) / (high - low), 0.0])
-        torch.testing.assert_close(ranged_entropy(log_probability), expected)
+        torch.testing.assert_close(range_scaled_entropy(log_probability), expected)
 
     def test_ranged_it_is_nought_where_all_are_as_sure(self):
         log_probability = torch.zeros(4, 3).log_softmax(1)
-        assert (ranged_entropy(log_probability) == 0).all()
+        assert (range_scaled_entropy(log_probability) == 0).all()
 
 
 class TestLogitNoise:

@@ -58,7 +58,7 @@ def test_losses_are_judged_by_a_mixture_for_each_class_and_suggest_nothing(noisy
     table = find_label_issues(FRUIT[given], losses=losses)
     assert list(table.columns) == list(COLUMNS)
     model = GaussianLossMixture(per_class=True, one_component_guard=True)
-    belief = model.judge(torch.from_numpy(losses), torch.from_numpy(given), 3)
+    belief = model.fit_predict(torch.from_numpy(losses), torch.from_numpy(given), 3)
     np.testing.assert_array_equal(table.label_score, belief.clean_probability.numpy())
     assert (table.is_label_issue == (table.label_score < 0.5)).all()
     assert table.suggested_label.isna().all()

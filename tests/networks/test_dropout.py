@@ -52,9 +52,9 @@ def test_evaluation_mode_changes_and_draws_nothing():
 def test_a_mask_for_all_rows_has_the_same_law(p):
     """10⁶ values, five standard errors; the generator alone decides."""
     values = torch.ones(2, 1000, 1000)
-    mask = Dropout(p).mask(values, torch.Generator().manual_seed(0))
+    mask = Dropout(p).draw_mask(values, torch.Generator().manual_seed(0))
     assert mask.shape == (1000, 1000)
     error = (p * (1 - p) / mask.numel()) ** 0.5
     assert float((mask == 0).double().mean()) == pytest.approx(p, abs=5 * error)
     assert torch.allclose(mask[mask > 0], torch.tensor(1 / (1 - p)))
-    assert torch.equal(mask, Dropout(p).mask(values, torch.Generator().manual_seed(0)))
+    assert torch.equal(mask, Dropout(p).draw_mask(values, torch.Generator().manual_seed(0)))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from ulc.networks.grid import ByPlace, GridLinear
+from ulc.networks.grid import FlattenChannelsLast, GridLinear
 from ulc.networks.small import SmallCNN
 
 
@@ -17,17 +17,17 @@ def test_it_is_flattening_and_a_linear_layer():
     torch.manual_seed(0)
     layer = GridLinear(3, 4, 5)
     values = torch.randn(6, 3, 4, 4)
-    ours = layer(ByPlace()(values.contiguous(memory_format=torch.channels_last)))
+    ours = layer(FlattenChannelsLast()(values.contiguous(memory_format=torch.channels_last)))
     theirs = usual(values.flatten(1))
     torch.testing.assert_close(ours, theirs)
     ours.square().sum().backward()
     theirs.square().sum().backward()
-    torch.testing.assert_close(layer.weight.grad, layer.by_place(usual.weight.grad))
+    torch.testing.assert_close(layer.weight.grad, layer.to_channels_last(usual.weight.grad))
 
 
 def test_nothing_is_copied_where_channels_come_last():
     values = torch.randn(2, 3, 4, 4).contiguous(memory_format=torch.channels_last)
-    assert ByPlace()(values).data_ptr() == values.data_ptr()
+    assert FlattenChannelsLast()(values).data_ptr() == values.data_ptr()
 
 
 def layer_by_layer(network, images):

@@ -28,16 +28,17 @@ class Config(Spec):
     forget_rate: float | None = Field(
         None, ge=0, lt=1, description="share of large losses to drop; unset: estimated"
     )
-    gradual_epochs: int = Field(10, ge=0, description="epochs over which that share grows from 0")
+    gradual_epochs: int = Field(10, ge=0, description="epochs until the forget rate is reached")
     agree_epochs: int = Field(20, ge=0, description="epochs of plain Co-teaching first")
     batch_size: int = Field(128, ge=2)
     adam: Adam = Adam()
 
 
 class CoTeachingPlus(Algorithm):
-    """Two networks learn where they disagree, each from the small losses its peer picks there.
+    """Two networks; each learns from the examples with the smallest losses of its peer.
 
-    Before they have grown apart they pick from the whole batch (Co-teaching).
+    In the first epochs the peer picks from the whole batch (Co-teaching), later only from the
+    examples for which the two networks disagree.
     """
 
     config_class = Config
@@ -53,57 +54,61 @@ class CoTeachingPlus(Algorithm):
         self.register_buffer("dropped", torch.zeros((), dtype=torch.float64))
 
     def train_epoch(self, epoch: int) -> Record:
-        """Both networks see each batch; each learns from what the other would keep of it."""
-        # Later the networks have learned what was picked, and an estimate would confirm itself.
+        """Train both networks on each batch, each with the examples that its peer picks."""
+        # Later the networks have learned the picked labels, so the estimate would be biased.
         if self.config.forget_rate is None and 0 < epoch <= max(1, self.config.gradual_epochs):
-            self.forget_rate.fill_(self.estimated_noise())
+            self.forget_rate.fill_(self.estimate_noise_rate())
         forget = float(self.forget_rate) * linear_rampup(epoch, self.config.gradual_epochs)
         self.dropped.fill_(forget)
-        apart = epoch >= self.config.agree_epochs
-        seen = self.averages()
+        by_disagreement = epoch >= self.config.agree_epochs
+        averages = self.averages()
         for batch in self.data.batches(self.config.batch_size):
             logits = [learner(batch.inputs).logits for learner in self.pair]
             losses = [F.cross_entropy(each, batch.given, reduction="none") for each in logits]
             among = (
-                disagreement(logits)
-                if apart
+                find_disagreement(logits)
+                if by_disagreement
                 else torch.arange(len(batch), device=batch.index.device)
             )
-            first, second = exchange([each.detach() for each in losses], among, 1 - forget)
-            seen.add(loss=self.pair[0].descend(losses[0][first].mean()))
-            seen.add(loss=self.pair[1].descend(losses[1][second].mean()))
-            seen.add(used=len(first) / len(batch))
-        return seen.record() | {"forget_rate": forget}
+            first, second = exchange_small_losses(
+                [each.detach() for each in losses], among, 1 - forget
+            )
+            averages.add(loss=self.pair[0].descend(losses[0][first].mean()))
+            averages.add(loss=self.pair[1].descend(losses[1][second].mean()))
+            averages.add(used=len(first) / len(batch))
+        return averages.record() | {"forget_rate": forget}
 
-    def estimated_noise(self) -> float:
-        """The share of labels that a mixture on the losses does not believe, mean of both."""
+    def estimate_noise_rate(self) -> float:
+        """Mean probability of a wrong label by a loss mixture, averaged over both networks."""
         given, classes = self.data.given, self.data.num_classes
-        beliefs = [
-            self.loss_mixture.judge(example_losses(learner, self.data), given, classes)
+        fitted = [
+            self.loss_mixture.fit_predict(example_losses(learner, self.data), given, classes)
             for learner in self.pair
         ]
-        doubted = [1 - float(each.clean_probability.mean()) for each in beliefs]
-        return min(sum(doubted) / 2, 0.99)
+        wrong = [1 - float(each.clean_probability.mean()) for each in fitted]
+        return min(sum(wrong) / 2, 0.99)
 
     def judge(self) -> Judgement:
-        """By rank: the labels that the two networks together would drop are below one half."""
+        """Clean probability by rank: labels that both networks together would drop get below ½."""
         judgement = super().judge()
-        ranked = kept_by_rank(judgement.clean_probability, float(self.dropped))
+        ranked = rank_to_probability(judgement.clean_probability, float(self.dropped))
         return replace(judgement, clean_probability=ranked)
 
 
-def disagreement(logits: list[Tensor]) -> Tensor:
-    """(M,) positions at which the two networks favour different classes."""
+def find_disagreement(logits: list[Tensor]) -> Tensor:
+    """(M,) positions at which the two networks predict different classes."""
     first, second = logits
     return (first.argmax(1) != second.argmax(1)).nonzero().squeeze(1)
 
 
-def exchange(losses: list[Tensor], among: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """What each network learns from: the `share` of smallest losses of its peer among some.
+def exchange_small_losses(
+    losses: list[Tensor], among: Tensor, share: float
+) -> tuple[Tensor, Tensor]:
+    """Positions that each network learns from: its peer's smallest losses, a `share` of `among`.
 
-    Where that leaves none, the whole batch.
+    If no position is left, both networks learn from the whole batch.
     """
-    count = int(share * len(among) + 1e-9)  # (1 − 0.9)·10 is one, though not in floats
+    count = int(share * len(among) + 1e-9)  # so that (1 − 0.9)·10 counts as 1
     if count < 1:
         every = torch.arange(len(losses[0]), device=losses[0].device)
         return every, every
@@ -111,12 +116,12 @@ def exchange(losses: list[Tensor], among: Tensor, share: float) -> tuple[Tensor,
     return picked[1], picked[0]
 
 
-def kept_by_rank(believed: Floats, forget: float) -> Floats:
-    """Ranks as (N,) clean probabilities: from 1 down to ½ for what is kept, to 0 for the rest.
+def rank_to_probability(given_probability: Floats, forget: float) -> Floats:
+    """(N,) clean probabilities by rank: from 1 to ½ for kept labels, from ½ to 0 for dropped ones.
 
-    `believed` is the probability of the given label: the smaller its loss, the larger.
+    given_probability: (N,) predicted probability of the given label
     """
-    order = np.argsort(-believed, kind="stable")
+    order = np.argsort(-given_probability, kind="stable")
     rank = np.empty(len(order))
     rank[order] = (np.arange(len(order)) + 0.5) / len(order)
     kept = 1 - forget

@@ -1,4 +1,4 @@
-"""Cross entropy: what everybody does, and what noise harms."""
+"""Cross entropy: standard training, without protection against wrong labels."""
 
 import torch.nn.functional as F
 from pydantic import Field
@@ -29,10 +29,10 @@ class CrossEntropy(Algorithm):
         self.config = config
         self.learner = Learner(new_network(HeadSpec()), config.sgd)
 
-    def train_epoch(self, epoch: int) -> Record:  # noqa: ARG002 (every epoch is alike)
-        """One pass over the given labels."""
-        seen = self.averages()
+    def train_epoch(self, epoch: int) -> Record:  # noqa: ARG002 (all epochs are the same)
+        """Train on one pass over the given labels."""
+        averages = self.averages()
         for batch in self.data.batches(self.config.batch_size):
             loss = F.cross_entropy(self.learner(batch.inputs).logits, batch.given)
-            seen.add(loss=self.learner.descend(loss))
-        return seen.record()
+            averages.add(loss=self.learner.descend(loss))
+        return averages.record()

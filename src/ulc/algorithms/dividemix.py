@@ -10,11 +10,11 @@ from torch import Tensor
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.averages import Record
 from ulc.blocks.dividing import divide
-from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair
+from ulc.blocks.learner import Learner, each_with_peer, evaluating, make_pair
 from ulc.blocks.loss_history import LossHistory
 from ulc.blocks.loss_mixture import GaussianLossMixture
 from ulc.blocks.losses import negative_entropy, prior_penalty
-from ulc.blocks.mixmatch import MixedLoss, Targeted, guess, mixmatch_loss, sharpen
+from ulc.blocks.mixmatch import SemiSupervisedLoss, TargetedViews, guess, mixmatch_loss, sharpen
 from ulc.blocks.per_sample import example_losses
 from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import plain_log_probability
@@ -33,19 +33,19 @@ class Config(Spec):
     warmup_entropy: float = Field(
         0.0, ge=0, description="weight of the confidence penalty; 1 for asymmetric noise"
     )
-    threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels likelier right are trusted")
-    loss_history: int = Field(1, ge=1, description="epochs a loss is averaged over; 5 at 90 %")
-    temperature: float = Field(0.5, gt=0, description="T: of sharpening")
+    threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels with p > τ are trusted")
+    loss_history: int = Field(1, ge=1, description="losses are means of so many epochs; 5 at 90 %")
+    temperature: float = Field(0.5, gt=0, description="T of sharpening")
     mixup_alpha: float = Field(4.0, ge=0)
     doubtful_weight: float = Field(25.0, ge=0, description="λ_u, reached after `rampup_epochs`")
     rampup_epochs: int = Field(16, ge=0)
-    prior_weight: float = Field(1.0, ge=0, description="λ_r: of the uniform-prior penalty")
+    prior_weight: float = Field(1.0, ge=0, description="λ_r: weight of the uniform-prior penalty")
     batch_size: int = Field(64, ge=2)
     sgd: SGD = SGD()
 
 
 class DivideMix(Algorithm):
-    """Each network divides the data for its peer into trusted and doubtful labels.
+    """Two networks; each divides the labels into trusted and doubtful ones for its peer.
 
     The peer learns from both parts with MixMatch (Algorithm 1 of the paper).
     """
@@ -64,67 +64,71 @@ class DivideMix(Algorithm):
         self.register_buffer("clean_probability", unknown)
 
     def train_epoch(self, epoch: int) -> Record:
-        """Warm up; later divide by each network's losses and train its peer on the division."""
+        """Warm up; later divide the labels by each network's losses and train its peer."""
         if epoch < self.config.warmup_epochs:
             return self.warm_up()
         losses = torch.stack([example_losses(learner, self.data) for learner in self.pair])
-        for side, each in enumerate(self.history.add(losses)):
-            belief = self.loss_mixture.judge(each, self.data.given, self.data.num_classes)
-            self.clean_probability[1 - side] = belief.clean_probability  # co-divide: for the peer
+        for side, each in enumerate(self.history.smooth(losses)):
+            fitted = self.loss_mixture.fit_predict(each, self.data.given, self.data.num_classes)
+            self.clean_probability[1 - side] = fitted.clean_probability  # co-divide: for the peer
         if self.data.verified is not None:
             self.clean_probability[:, self.data.verified] = 1
-        seen = self.averages()
-        for side, (learner, peer) in enumerate(both_ways(self.pair)):
+        averages = self.averages()
+        for side, (learner, peer) in enumerate(each_with_peer(self.pair)):
             clean = self.clean_probability[side]
             trusted = divide(
                 clean, self.data.given, clean > self.config.threshold, self.config.batch_size
             )
             steps = int(trusted.sum()) // self.config.batch_size + 1
             pairs = paired_batches(self.data, trusted, self.config.batch_size)
-            for step, (known, unknown) in enumerate(pairs):
-                mixed = self.learn(learner, peer, clean, known, unknown)
+            for step, (trusted_batch, doubtful_batch) in enumerate(pairs):
+                parts = self.semi_supervised_loss(
+                    learner, peer, clean, trusted_batch, doubtful_batch
+                )
                 since = epoch + step / steps - self.config.warmup_epochs
                 ramp = linear_rampup(since, self.config.rampup_epochs)
-                loss = mixed.trusted + ramp * self.config.doubtful_weight * mixed.doubtful
-                loss = loss + self.config.prior_weight * prior_penalty(mixed.logits)
+                loss = parts.trusted + ramp * self.config.doubtful_weight * parts.doubtful
+                loss = loss + self.config.prior_weight * prior_penalty(parts.logits)
                 learner.descend(loss)
-                seen.add(trusted_loss=mixed.trusted.detach(), doubtful_loss=mixed.doubtful.detach())
-            seen.add(trusted=trusted.float().mean())
-        return seen.record()
+                averages.add(
+                    trusted_loss=parts.trusted.detach(), doubtful_loss=parts.doubtful.detach()
+                )
+            averages.add(trusted=trusted.float().mean())
+        return averages.record()
 
     def warm_up(self) -> Record:
-        """Cross entropy on all given labels, network by network."""
-        seen = self.averages()
+        """Train each network with cross entropy on all given labels."""
+        averages = self.averages()
         for learner in self.pair:
             for batch in self.data.batches(self.config.warmup_batch_size):
                 logits = learner(batch.inputs).logits
                 loss = F.cross_entropy(logits, batch.given)
                 if self.config.warmup_entropy:
                     loss = loss + self.config.warmup_entropy * negative_entropy(logits)
-                seen.add(loss=learner.descend(loss))
-        return seen.record()
+                averages.add(loss=learner.descend(loss))
+        return averages.record()
 
-    def learn(
-        self, learner: Learner, peer: Learner, clean: Tensor, known: Batch, unknown: Batch
-    ) -> MixedLoss:
-        """Guess the doubtful labels, refine the trusted ones, mix (Eq. 3 to 8).
+    def semi_supervised_loss(
+        self, learner: Learner, peer: Learner, clean: Tensor, trusted: Batch, doubtful: Batch
+    ) -> SemiSupervisedLoss:
+        """Guess the doubtful labels, refine the trusted ones, and mix (Eq. 3 to 8).
 
-        As in the authors' code the learner guesses in training mode, its peer does not.
+        As in the authors' code, the learner guesses in training mode, its peer in evaluation mode.
         """
         with evaluating(peer):
-            guessed = guess([learner, peer], unknown.views)
-        given = F.one_hot(known.given, self.data.num_classes).float()
-        refined = guess([learner], known.views).lerp(given, clean[known.index, None])
+            guessed = guess([learner, peer], doubtful.views)
+        given = F.one_hot(trusted.given, self.data.num_classes).float()
+        refined = guess([learner], trusted.views).lerp(given, clean[trusted.index, None])
         return mixmatch_loss(
             learner,
-            Targeted(known.views, sharpen(refined, self.config.temperature)),
-            Targeted(unknown.views, sharpen(guessed, self.config.temperature)),
+            TargetedViews(trusted.views, sharpen(refined, self.config.temperature)),
+            TargetedViews(doubtful.views, sharpen(guessed, self.config.temperature)),
             alpha=self.config.mixup_alpha,
             log_probability=plain_log_probability,
         )
 
     def judge(self) -> Judgement:
-        """The mixtures' opinion, mean of both networks'; none before the first division."""
+        """Clean probabilities of the mixtures, mean of both; during warm-up, of the prediction."""
         judgement = super().judge()
         if self.clean_probability.isnan().any():
             return judgement

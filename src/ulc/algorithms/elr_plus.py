@@ -11,7 +11,7 @@ from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.averages import Record
 from ulc.blocks.learner import Learner, make_pair
 from ulc.blocks.losses import early_learning_penalty, soft_cross_entropy
-from ulc.blocks.mixup import blend, draw_lambda, draw_partner
+from ulc.blocks.mixup import blend, draw_dominant_lambda, draw_partner
 from ulc.blocks.schedules import sigmoid_rampup
 from ulc.blocks.teacher import Teacher
 from ulc.config import SGD, Spec
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 class Config(Spec):
     """Defaults: the authors' for CIFAR-10 with symmetric noise."""
 
-    memory: float = Field(0.7, ge=0, lt=1, description="β: how slowly the remembered targets move")
-    penalty: float = Field(3.0, ge=0, description="λ: of leaving the memory")
+    memory: float = Field(0.7, ge=0, lt=1, description="β: momentum of the memory")
+    penalty: float = Field(3.0, ge=0, description="λ: weight of the early-learning penalty")
     penalty_rampup_steps: int = Field(0, ge=0, description="steps until λ is reached")
-    average: float = Field(0.997, ge=0, lt=1, description="what a teacher keeps of the old average")
-    average_rampup_steps: int = Field(40_000, ge=0, description="steps until it keeps that much")
+    average: float = Field(0.997, ge=0, lt=1, description="momentum of the teachers")
+    average_rampup_steps: int = Field(
+        40_000, ge=0, description="steps until that momentum is reached"
+    )
     mixup_alpha: float = Field(1.0, ge=0)
     refine_labels: bool = Field(False, description="multiply targets with the memory (CIFAR-100)")
     batch_size: int = Field(128, ge=2)
@@ -39,10 +41,10 @@ class Config(Spec):
 
 
 class ElrPlus(Algorithm):
-    """Remember what the peer's teacher says of each example, and stay near it.
+    """Two networks; each is penalised for leaving the memory of its peer's teacher.
 
-    The memory is a running average from the first epoch on, when a network has learned the right
-    labels and not yet the wrong ones.
+    The memory is a moving average of predictions from the first epoch on, because a network
+    learns right labels first and wrong ones later.
     """
 
     config_class = Config
@@ -59,42 +61,42 @@ class ElrPlus(Algorithm):
         self.register_buffer("remembered", memory)
         self.register_buffer("steps", torch.zeros(2, dtype=torch.int64))
 
-    def train_epoch(self, epoch: int) -> Record:  # noqa: ARG002 (steps are counted, not epochs)
-        """One pass for each network over mixed examples, near its memory of them."""
-        seen = self.averages()
+    def train_epoch(self, epoch: int) -> Record:  # noqa: ARG002 (ramps count steps)
+        """Train each network on one pass over examples that are mixed up."""
+        averages = self.averages()
         for side, learner in enumerate(self.pair):
             for batch in self.data.batches(self.config.batch_size):
-                fit, penalty = self.losses(learner, batch, self.remember(side, batch))
+                fit, penalty = self.mixed_losses(learner, batch, self.update_memory(side, batch))
                 step = int(self.steps[side])
                 ramp = sigmoid_rampup(step, self.config.penalty_rampup_steps)
                 learner.descend(fit + ramp * self.config.penalty * penalty)
-                seen.add(loss=fit.detach(), penalty=penalty.detach())
+                averages.add(loss=fit.detach(), penalty=penalty.detach())
                 keep = sigmoid_rampup(step, self.config.average_rampup_steps) * self.config.average
-                self.teachers[side].follow(learner.network, keep)
+                self.teachers[side].update(learner.network, keep)
                 self.steps[side] += 1
-        return seen.record()
+        return averages.record()
 
-    def remember(self, side: int, batch: Batch) -> Tensor:
-        """Move the memory of this batch towards what the peer's teacher says; return it."""
-        now = self.teachers[1 - side](batch.inputs).logits.softmax(1)
-        memory = self.remembered[side, batch.index].lerp(now, 1 - self.config.memory)
+    def update_memory(self, side: int, batch: Batch) -> Tensor:
+        """Update the memory of this batch with the prediction of the peer's teacher; return it."""
+        taught = self.teachers[1 - side](batch.inputs).logits.softmax(1)
+        memory = self.remembered[side, batch.index].lerp(taught, 1 - self.config.memory)
         self.remembered[side, batch.index] = memory
         return memory
 
-    def losses(self, learner: Learner, batch: Batch, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def mixed_losses(self, learner: Learner, batch: Batch, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Cross entropy and early-learning penalty of the mixed batch."""
-        lam = draw_lambda(self.config.mixup_alpha)
+        lam = draw_dominant_lambda(self.config.mixup_alpha)
         partner = draw_partner(batch.inputs, lam)
         given = F.one_hot(batch.given, self.data.num_classes).float()
-        target, wanted = blend(given, partner, lam), blend(memory, partner, lam)
+        target, remembered = blend(given, partner, lam), blend(memory, partner, lam)
         if self.config.refine_labels:
-            target = F.normalize(target * wanted, p=1, dim=1)
+            target = F.normalize(target * remembered, p=1, dim=1)
         logits = learner(blend(batch.inputs, partner, lam)).logits
         fit = soft_cross_entropy(logits.log_softmax(1), target)
-        return fit, early_learning_penalty(logits, wanted)
+        return fit, early_learning_penalty(logits, remembered)
 
     def judge(self) -> Judgement:
-        """The memory is the opinion: a label that it does not support is doubted."""
+        """The judgement of the mean memory; in the first epoch, of the prediction."""
         total = self.remembered.sum(2, keepdim=True)
         if not bool((total > 0).all()):
             return super().judge()

@@ -12,16 +12,16 @@ from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.averages import Record
 from ulc.blocks.dividing import divide
 from ulc.blocks.fixmatch import fixmatch_loss
-from ulc.blocks.learner import Learner, both_ways, evaluating, make_pair
+from ulc.blocks.learner import Learner, each_with_peer, evaluating, make_pair
 from ulc.blocks.loss_history import LossHistory
 from ulc.blocks.loss_mixture import LOSS_MIXTURES
 from ulc.blocks.losses import negative_entropy, prior_penalty, soft_cross_entropy
-from ulc.blocks.mixmatch import MixedLoss, Targeted, guess, mixmatch_loss, sharpen
+from ulc.blocks.mixmatch import SemiSupervisedLoss, TargetedViews, guess, mixmatch_loss, sharpen
 from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import (
     ENTROPY_SCALINGS,
     CorruptedLogProbability,
-    integrated_predictions,
+    integrate_predictions,
     plain_log_probability,
 )
 from ulc.config import SGD, Spec
@@ -33,44 +33,46 @@ from ulc.networks.classifier import HeadSpec
 
 
 class Config(Spec):
-    """Defaults: the paper's for CIFAR-10, DivideMix's where it is silent."""
+    """Defaults: the paper's for CIFAR-10; DivideMix's where the paper gives none."""
 
-    per_class: bool = Field(True, description="a mixture per class; false: without CSM")
+    per_class: bool = Field(True, description="one mixture per class; false: without CSM")
     doubt_weight: float = Field(0.1, ge=0, le=1, description="r of the paper; 0: without EUM")
     logit_noise: Literal["off", "local", "shared"] = Field(
-        "local", description="off: without AUL; shared: one draw of δ a batch"
+        "local", description="off: without AUL; shared: one draw of δ per batch"
     )
-    passes: int = Field(10, ge=1, description="T: dropout passes, and draws of logit noise")
+    passes: int = Field(10, ge=1, description="T: number of dropout passes and of noise draws")
     dropout: float = Field(0.3, ge=0, lt=1)
     dropout_place: Literal["feature", "last_stage"] = "feature"
     entropy_scaling: Literal["log_classes", "range"] = "log_classes"
     monotone: bool = Field(True, description="a smaller loss is never less likely clean")
-    one_component_guard: bool = Field(False, description="a class that looks clean is trusted")
+    one_component_guard: bool = Field(
+        False, description="trust a class that one component explains"
+    )
     mixture: Literal["gaussian", "beta"] = "gaussian"
-    threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels as likely right are trusted")
-    loss_history: int = Field(1, ge=1, description="epochs a loss is averaged over; 5 at 90 %")
+    threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels with ω ≥ τ are trusted")
+    loss_history: int = Field(1, ge=1, description="losses are means of so many epochs; 5 at 90 %")
     refinement: Literal["epoch", "batch"] = Field(
-        "epoch", description="when trusted labels are refined; batch: as DivideMix does"
+        "epoch", description="when trusted labels are refined; batch: as in DivideMix"
     )
     warmup_epochs: int = Field(30, ge=0)
     warmup_batch_size: int = Field(128, ge=2)
     warmup_entropy: float = Field(1.0, ge=0, description="weight of the confidence penalty")
     semi_supervised: Literal["mixmatch", "fixmatch"] = "mixmatch"
-    temperature: float = Field(0.5, gt=0, description="mixmatch: of sharpening")
-    mixup_alpha: float = Field(4.0, ge=0, description="mixmatch")
+    temperature: float = Field(0.5, gt=0, description="mixmatch: T of sharpening")
+    mixup_alpha: float = Field(4.0, ge=0, description="mixmatch: α of mixup")
     doubtful_weight: float = Field(25.0, ge=0, description="mixmatch: λ_u, after `rampup_epochs`")
-    rampup_epochs: int = Field(16, ge=0, description="mixmatch")
-    confidence: float = Field(0.95, ge=0, le=1, description="fixmatch: of a guess that counts")
+    rampup_epochs: int = Field(16, ge=0, description="mixmatch: epochs until λ_u is reached")
+    confidence: float = Field(0.95, ge=0, le=1, description="fixmatch: least confidence of a guess")
     guess_weight: float = Field(1.0, ge=0, description="fixmatch: λ_u, from the start")
-    prior_weight: float = Field(0.0, ge=0, description="λ_r; the paper needs none")
+    prior_weight: float = Field(0.0, ge=0, description="λ_r: weight of the uniform-prior penalty")
     batch_size: int = Field(64, ge=2)
     sgd: SGD = SGD()
 
 
 class ULC(Algorithm):
-    """Model the noise class by class and discount opinions the network is unsure of.
+    """Two networks that correct labels by class-specific loss mixtures and epistemic uncertainty.
 
-    Labels are corrected accordingly and learned through noisy logits (Algorithm 1 of the paper).
+    They learn the corrected labels through noisy logits (Algorithm 1 of the paper).
     """
 
     config_class = Config
@@ -103,18 +105,18 @@ class ULC(Algorithm):
             else plain_log_probability
         )
         shape = (2, len(data), data.num_classes)
-        nothing = torch.full(shape, torch.nan, device=data.given.device)
-        self.register_buffer("doubt", nothing[..., 0].clone())  # ε
-        self.register_buffer("trust", nothing[..., 0].clone())  # ω
-        self.register_buffer("prediction", nothing.clone())  # ŷ
-        self.register_buffer("instance_std", nothing.clone())  # σ^x, as a standard deviation
+        unknown = torch.full(shape, torch.nan, device=data.given.device)
+        self.register_buffer("doubt", unknown[..., 0].clone())  # ε
+        self.register_buffer("trust", unknown[..., 0].clone())  # ω
+        self.register_buffer("prediction", unknown.clone())  # ŷ
+        self.register_buffer("instance_std", unknown.clone())  # σ^x, as a standard deviation
 
     def train_epoch(self, epoch: int) -> Record:
-        """Warm up; later correct the labels, divide, and learn from both parts."""
+        """Warm up; later correct the labels, divide them, and train on both parts."""
         if epoch < self.config.warmup_epochs:
             return self.warm_up()
-        seen = self.averages()
-        seen.add(**self.correct_labels())
+        averages = self.averages()
+        averages.add(**self.update_trust())
         for side, learner in enumerate(self.pair):
             trust = self.trust[side]
             trusted = divide(
@@ -122,23 +124,25 @@ class ULC(Algorithm):
             )
             steps = int(trusted.sum()) // self.config.batch_size + 1
             pairs = paired_batches(self.data, trusted, self.config.batch_size, **self.views)
-            corrected = self.corrected_labels(side)
-            for step, (known, unknown) in enumerate(pairs):
-                mixed = self.learn(side, known, unknown, corrected)
+            targets = self.epoch_targets(side)
+            for step, (trusted_batch, doubtful_batch) in enumerate(pairs):
+                parts = self.semi_supervised_loss(side, trusted_batch, doubtful_batch, targets)
                 since = epoch + step / steps - self.config.warmup_epochs
-                loss = mixed.trusted + self.doubtful_weight(since) * mixed.doubtful
+                loss = parts.trusted + self.doubtful_weight(since) * parts.doubtful
                 if self.config.prior_weight:
-                    loss = loss + self.config.prior_weight * prior_penalty(mixed.logits)
+                    loss = loss + self.config.prior_weight * prior_penalty(parts.logits)
                 learner.descend(loss)
-                seen.add(trusted_loss=mixed.trusted.detach(), doubtful_loss=mixed.doubtful.detach())
-                if mixed.sure is not None:
-                    seen.add(sure=mixed.sure)
-            seen.add(trusted=trusted.float().mean())
-        return seen.record()
+                averages.add(
+                    trusted_loss=parts.trusted.detach(), doubtful_loss=parts.doubtful.detach()
+                )
+                if parts.sure is not None:
+                    averages.add(sure=parts.sure)
+            averages.add(trusted=trusted.float().mean())
+        return averages.record()
 
     def warm_up(self) -> Record:
-        """Cross entropy with an entropy term on all given labels, through noisy logits."""
-        seen = self.averages()
+        """Cross entropy on all given labels, through noisy logits, with a confidence penalty."""
+        averages = self.averages()
         for learner in self.pair:
             for batch in self.data.batches(self.config.warmup_batch_size):
                 output = learner(batch.inputs)
@@ -146,82 +150,92 @@ class ULC(Algorithm):
                 loss = soft_cross_entropy(self.log_probability(output), given)
                 if self.config.warmup_entropy:
                     loss = loss + self.config.warmup_entropy * negative_entropy(output.logits)
-                seen.add(loss=learner.descend(loss))
-        return seen.record()
+                averages.add(loss=learner.descend(loss))
+        return averages.record()
 
-    def correct_labels(self) -> Record:
-        """Integrated predictions, losses and uncertainty; from them whom to trust how far.
+    def update_trust(self) -> Record:
+        """Compute integrated predictions ŷ, uncertainty ε and trust ω of every label.
 
-        The loss that judges a label is the peer's, uncertainty and prediction are the network's
+        The clean probability p in ω comes from the losses of the peer; ε and ŷ are the network's
         own (Algorithm 1).
         """
         given, classes = self.data.given, self.data.num_classes
         integrated = [
-            integrated_predictions(learner, self.data, self.config.passes) for learner in self.pair
+            integrate_predictions(learner, self.data, self.config.passes) for learner in self.pair
         ]
-        losses = self.history.add(torch.stack([each.losses(given) for each in integrated]))
-        beliefs = [self.loss_mixture.judge(each, given, classes) for each in losses]
+        losses = self.history.smooth(torch.stack([each.given_losses(given) for each in integrated]))
+        fitted = [self.loss_mixture.fit_predict(each, given, classes) for each in losses]
         for side, own in enumerate(integrated):
-            clean = beliefs[1 - side].clean_probability
+            clean = fitted[1 - side].clean_probability
             self.doubt[side] = self.normalised(own.log_probability)
-            self.trust[side] = trust(clean, self.doubt[side], self.config.doubt_weight)
+            self.trust[side] = compute_trust(clean, self.doubt[side], self.config.doubt_weight)
             if self.data.verified is not None:
                 self.trust[side, self.data.verified] = 1
             self.prediction[side] = own.prediction
             if own.instance_std is not None:
                 self.instance_std[side] = own.instance_std
         return {
-            "fallback_classes": sum(float(each.fell_back.sum()) for each in beliefs) / 2,
-            "one_component_classes": sum(float(each.one_component.sum()) for each in beliefs) / 2,
-            "losses_not_finite": sum(each.not_finite for each in beliefs) / 2,
+            "fallback_classes": sum(float(each.fell_back.sum()) for each in fitted) / 2,
+            "one_component_classes": sum(float(each.one_component.sum()) for each in fitted) / 2,
+            "losses_not_finite": sum(each.not_finite for each in fitted) / 2,
         }
 
-    def learn(self, side: int, known: Batch, unknown: Batch, corrected: Tensor | None) -> MixedLoss:
-        """Guess the doubtful labels, take the corrected ones; both through noisy logits."""
-        learner, peer = both_ways(self.pair)[side]
+    def semi_supervised_loss(
+        self, side: int, trusted: Batch, doubtful: Batch, targets: Tensor | None
+    ) -> SemiSupervisedLoss:
+        """Corrected labels for trusted examples, guesses for doubtful ones; noisy logits for both.
+
+        targets: (N, K) corrected labels of this epoch; None: correct the labels of this batch
+        """
+        learner, peer = each_with_peer(self.pair)[side]
         with evaluating(peer):
-            guessed = guess([learner, peer], unknown.views)
-        if corrected is not None:
-            labels = rows_at(corrected, known.index)
+            guessed = guess([learner, peer], doubtful.views)
+        if targets is not None:
+            labels = rows_at(targets, trusted.index)
         else:
-            refined = guess([learner], known.views)
-            labels = self.sharpened(correct(refined, known.given, self.trust[side, known.index]))
+            refined = guess([learner], trusted.views)
+            trust = self.trust[side, trusted.index]
+            labels = self.sharpen_for_mixmatch(correct(refined, trusted.given, trust))
         if self.fixmatch:
             return fixmatch_loss(
                 learner,
-                Targeted(known.views, labels),
-                Targeted(unknown.strong, guessed),
+                TargetedViews(trusted.views, labels),
+                TargetedViews(doubtful.strong, guessed),
                 confidence=self.config.confidence,
                 log_probability=self.log_probability,
             )
         return mixmatch_loss(
             learner,
-            Targeted(known.views, labels),
-            Targeted(unknown.views, self.sharpened(guessed)),
+            TargetedViews(trusted.views, labels),
+            TargetedViews(doubtful.views, self.sharpen_for_mixmatch(guessed)),
             alpha=self.config.mixup_alpha,
             log_probability=self.log_probability,
         )
 
-    def sharpened(self, labels: Tensor) -> Tensor:
-        """As MixMatch learns them."""
+    def sharpen_for_mixmatch(self, labels: Tensor) -> Tensor:
+        """Sharpen the labels; FixMatch uses them as they are."""
         return labels if self.fixmatch else sharpen(labels, self.config.temperature)
 
-    def corrected_labels(self, side: int) -> Tensor | None:
-        """(N, K) as they are learned; None: batch by batch."""
-        return self.sharpened(self.new_labels(side)) if self.config.refinement == "epoch" else None
+    def epoch_targets(self, side: int) -> Tensor | None:
+        """(N, K) targets of this epoch; None if labels are refined in every batch."""
+        return (
+            self.sharpen_for_mixmatch(self.soft_labels(side))
+            if self.config.refinement == "epoch"
+            else None
+        )
 
-    def new_labels(self, side: int) -> Tensor:
-        """(N, K) Y of Algorithm 1."""
+    def soft_labels(self, side: int) -> Tensor:
+        """(N, K) corrected labels (Y of Algorithm 1)."""
         return correct(self.prediction[side], self.data.given, self.trust[side])
 
     def doubtful_weight(self, since: float) -> float:
-        """λ_u, `since` epochs after warm-up."""
+        """λ_u, `since` epochs after the warm-up."""
         if self.fixmatch:
             return self.config.guess_weight
         return self.config.doubtful_weight * linear_rampup(since, self.config.rampup_epochs)
 
     def judge(self) -> Judgement:
-        """Trust, prediction and uncertainty, mean of both networks'; none before warm-up ends."""
+        """ω, ŷ and uncertainty, mean of both networks; during warm-up, from the prediction."""
         if self.trust.isnan().any():
             return super().judge()
         return Judgement(
@@ -233,26 +247,26 @@ class ULC(Algorithm):
         )
 
     def outputs(self) -> dict[str, NDArray[Any]]:
-        """Algorithm 1's outputs beside the weights, per network: Y, ω, ε, σ^x and σ."""
+        """Outputs of Algorithm 1 except the weights, per network: Y, ω, ε, σ^x and σ."""
         content = {
-            "corrected_labels": torch.stack([self.new_labels(side) for side in (0, 1)]),
+            "corrected_labels": torch.stack([self.soft_labels(side) for side in (0, 1)]),
             "clean_probability": self.trust,
             "epistemic": self.doubt,
             "instance_noise_std": self.instance_std,
         }
         noises = [learner.network.class_log_variance for learner in self.learners()]
-        known = [(noise / 2).exp() for noise in noises if noise is not None]
-        if known:
-            content["class_noise_std"] = torch.stack(known)
+        stds = [(noise / 2).exp() for noise in noises if noise is not None]
+        if stds:
+            content["class_noise_std"] = torch.stack(stds)
         return {name: array(values) for name, values in content.items()}
 
 
-def trust(clean: Tensor, doubt: Tensor, doubt_weight: float) -> Tensor:
+def compute_trust(clean: Tensor, doubt: Tensor, doubt_weight: float) -> Tensor:
     """ω = (1 − ε)^r · p^(1 − r) (paper Eq. 5)."""
     return (1 - doubt) ** doubt_weight * clean ** (1 - doubt_weight)
 
 
 def correct(prediction: Tensor, given: Tensor, trusted: Tensor) -> Tensor:
-    """Corrected labels, y = ω·ỹ + (1 − ω)·ŷ (paper Eq. 6): (B, K) of (B,) labels and trust."""
+    """(B, K) corrected labels y = ω·ỹ + (1 − ω)·ŷ (paper Eq. 6) of (B,) labels and trust."""
     omega = trusted[:, None]
     return (prediction * (1 - omega)).scatter_add(1, given[:, None], omega)

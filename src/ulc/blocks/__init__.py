@@ -1,1 +1,1 @@
-"""What two algorithms share: each file one idea."""
+"""Parts that several algorithms share, one idea per file."""

@@ -1,8 +1,7 @@
-"""Two-component Beta mixtures on (0, 1), many at once, by EM with moments (M-correction).
+"""EM with moment matching for many two-component Beta mixtures at once (M-correction).
 
-Matching moments is not the maximum of the likelihood, and the fit is known to degenerate. So a step
-that lowers a group's likelihood is taken back and that group stops, and no component may become
-narrower or flatter than `CONCENTRATION` allows.
+Moment matching does not maximise the likelihood, and the fit can degenerate. A group stops when a
+step would lower its likelihood, and `CONCENTRATION` bounds how narrow or flat a component may be.
 """
 
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ulc.blocks.mixture import sum_by
+from ulc.blocks.mixture import sum_by_group
 
-INSIDE = 1e-3  # values are kept this far from 0 and 1, where densities may be infinite
+INSIDE = 1e-3  # smallest distance of a value to 0 and 1, where densities may be infinite
 CONCENTRATION = (1e-2, 1e4)  # α + β of a component
 
 
@@ -20,7 +19,7 @@ CONCENTRATION = (1e-2, 1e4)  # α + β of a component
 class BetaMixtures:
     """One mixture of two Beta distributions per group, the component with the smaller mean first.
 
-    weights, alphas, betas: (G, 2) float64; log_likelihood: (G,) mean per value; steps: EM's
+    weights, alphas, betas: (G, 2) float64; log_likelihood: (G,) mean per value; steps: EM steps
     """
 
     weights: Tensor
@@ -42,12 +41,12 @@ class BetaMixtures:
         """(N,) probability that a value belongs to the component with the smaller mean."""
         return self.log_joint(values, group).softmax(1)[:, 0]
 
-    def held(self, values: Tensor, group: Tensor) -> Tensor:
-        """Values held where the posterior would turn around (the authors hold it beyond its peak).
+    def clamp_to_monotone(self, values: Tensor, group: Tensor) -> Tensor:
+        """Clamp values to the range in which the posterior is monotone.
 
-        The log-odds change with slope Δα/x − Δβ/(1 − x), which is zero in at most one place,
-        Δα/(Δα + Δβ): a peak of the upper component where both are positive, a trough where both
-        are negative. Elsewhere the posterior is monotone as it is.
+        The log-odds of the upper component have slope Δα/x − Δβ/(1 − x), which is zero in at most
+        one place, Δα/(Δα + Δβ): a peak where both are positive, a trough where both are negative.
+        Otherwise the posterior is monotone everywhere. The authors clamp at the peak only.
         """
         more_a, more_b = self.alphas.diff(dim=1).squeeze(1), self.betas.diff(dim=1).squeeze(1)
         turn = more_a / (more_a + more_b)
@@ -59,7 +58,7 @@ class BetaMixtures:
 def fit_beta_mixtures(
     values: Tensor, group: Tensor, *, groups: int, max_steps: int = 10
 ) -> BetaMixtures:
-    """EM from Beta(1, 2) and Beta(2, 1) with even weights, as the authors start it.
+    """EM that starts from Beta(1, 2) and Beta(2, 1) with equal weights, as in the authors' code.
 
     values: (N,) float64 in [0, 1]; group: (N,) which mixture each value belongs to.
     """
@@ -68,37 +67,40 @@ def fit_beta_mixtures(
     weights = torch.full_like(alphas, 0.5)
     sizes = torch.bincount(group, minlength=groups).to(values).clamp(min=1)
     joint = log_joint(values, group, weights, alphas, betas)
-    reached = sum_by(group, joint.logsumexp(1), groups) / sizes
-    going = torch.ones(groups, dtype=torch.bool, device=values.device)
+    log_likelihood = sum_by_group(group, joint.logsumexp(1), groups) / sizes
+    running = torch.ones(groups, dtype=torch.bool, device=values.device)
     steps = 0
-    while steps < max_steps and bool(going.any()):
+    while steps < max_steps and bool(running.any()):
         update = match_moments(values, group, joint.softmax(1), sizes)
-        tried = log_joint(values, group, *update)
-        likelihood = sum_by(group, tried.logsumexp(1), groups) / sizes
-        going = going & (likelihood >= reached)
-        chosen = going[:, None]
+        new_joint = log_joint(values, group, *update)
+        new_log_likelihood = sum_by_group(group, new_joint.logsumexp(1), groups) / sizes
+        running = running & (new_log_likelihood >= log_likelihood)
+        accepted = running[:, None]
         weights, alphas, betas = (
-            torch.where(chosen, new, old)
+            torch.where(accepted, new, old)
             for new, old in zip(update, (weights, alphas, betas), strict=True)
         )
-        joint = torch.where(chosen[group], tried, joint)
-        reached = torch.where(going, likelihood, reached)
+        joint = torch.where(accepted[group], new_joint, joint)
+        log_likelihood = torch.where(running, new_log_likelihood, log_likelihood)
         steps += 1
     order = (alphas / (alphas + betas)).argsort(1)
     weights, alphas, betas = (each.gather(1, order) for each in (weights, alphas, betas))
-    return BetaMixtures(weights, alphas, betas, reached, steps)
+    return BetaMixtures(weights, alphas, betas, log_likelihood, steps)
 
 
 def match_moments(
-    values: Tensor, group: Tensor, members: Tensor, sizes: Tensor
+    values: Tensor, group: Tensor, responsibilities: Tensor, sizes: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights, α and β of (N, M) memberships: α + β = m(1 − m)/v − 1 of mean m and variance v."""
-    values = inside(values)
+    """Weights, α and β of M components, from (N, M) responsibilities.
+
+    A component of mean m and variance v has α + β = m(1 − m)/v − 1.
+    """
+    values = clamp_inside(values)
     groups = len(sizes)
-    counts = sum_by(group, members.T, groups).T + 1e-12
-    means = inside(sum_by(group, members.T * values, groups).T / counts)
+    counts = sum_by_group(group, responsibilities.T, groups).T + 1e-12
+    means = clamp_inside(sum_by_group(group, responsibilities.T * values, groups).T / counts)
     squares = (values[:, None] - means[group]).square()
-    variances = sum_by(group, (members * squares).T, groups).T / counts
+    variances = sum_by_group(group, (responsibilities * squares).T, groups).T / counts
     concentration = (means * (1 - means) / variances.clamp(min=1e-12) - 1).clamp(*CONCENTRATION)
     weights = counts / sizes[:, None]
     return (
@@ -108,18 +110,18 @@ def match_moments(
     )
 
 
-def single_log_likelihood(values: Tensor, group: Tensor, groups: int) -> Tensor:
-    """(G,) mean log-likelihood of one Beta distribution in place of two."""
+def one_beta_log_likelihood(values: Tensor, group: Tensor, groups: int) -> Tensor:
+    """(G,) mean log-likelihood of a single Beta distribution."""
     sizes = torch.bincount(group, minlength=groups).to(values).clamp(min=1)
     one = match_moments(values, group, torch.ones_like(values)[:, None], sizes)
-    return sum_by(group, log_joint(values, group, *one).squeeze(1), groups) / sizes
+    return sum_by_group(group, log_joint(values, group, *one).squeeze(1), groups) / sizes
 
 
 def log_joint(
     values: Tensor, group: Tensor, weights: Tensor, alphas: Tensor, betas: Tensor
 ) -> Tensor:
     """(N, M) log of weight times Beta density."""
-    values = inside(values)[:, None]
+    values = clamp_inside(values)[:, None]
     scale = (
         weights.log() + torch.lgamma(alphas + betas) - torch.lgamma(alphas) - torch.lgamma(betas)
     )
@@ -128,6 +130,6 @@ def log_joint(
     )
 
 
-def inside(values: Tensor) -> Tensor:
-    """Kept off 0 and 1."""
+def clamp_inside(values: Tensor) -> Tensor:
+    """Clamp values to [`INSIDE`, 1 − `INSIDE`]."""
     return values.clamp(INSIDE, 1 - INSIDE)

@@ -5,10 +5,10 @@ from torch import Tensor
 
 
 def divide(clean: Tensor, given: Tensor, trusted: Tensor, fewest: int) -> Tensor:
-    """The mask `trusted`, topped up so that training never stalls.
+    """The mask `trusted`, changed so that both sides have enough examples to train on.
 
-    Either side gets at least `fewest` examples (or half of all), by rank of `clean`. As far as
-    that leaves room, each class keeps at least its likeliest label.
+    Each side gets at least `fewest` examples (at most half of all), by rank of `clean`. Where
+    possible, the likeliest label of each class stays trusted.
     """
     order = clean.argsort(descending=True, stable=True)
     best = likeliest_of_each_class(order, given)
@@ -25,7 +25,7 @@ def divide(clean: Tensor, given: Tensor, trusted: Tensor, fewest: int) -> Tensor
 
 
 def likeliest_of_each_class(order: Tensor, given: Tensor) -> Tensor:
-    """(N,) mask of the first example of each class in `order`."""
+    """(N,) mask of the example of each class that comes first in `order`."""
     labels = given[order]
     ranks = torch.arange(len(labels), device=labels.device)
     first = torch.full((int(given.max()) + 1,), len(labels), device=labels.device)

@@ -1,4 +1,4 @@
-"""FixMatch: confident guesses on weak views are labels for strong views."""
+"""FixMatch: confident guesses on weak views become labels of strong views."""
 
 from collections.abc import Callable
 
@@ -7,32 +7,32 @@ from torch import Tensor
 
 from ulc.blocks.learner import Learner
 from ulc.blocks.losses import soft_cross_entropy
-from ulc.blocks.mixmatch import MixedLoss, Targeted, joined
+from ulc.blocks.mixmatch import SemiSupervisedLoss, TargetedViews, concatenate_views
 from ulc.networks.classifier import Output
 
 
 def fixmatch_loss(
     learner: Learner,
-    known: Targeted,
-    unknown: Targeted,
+    trusted: TargetedViews,
+    doubtful: TargetedViews,
     confidence: float,
     log_probability: Callable[[Output], Tensor],
-) -> MixedLoss:
-    """Trusted: soft cross entropy on weak views. Doubtful: the guessed class on strong views.
+) -> SemiSupervisedLoss:
+    """Soft cross entropy on trusted weak views; cross entropy of guesses on doubtful strong views.
 
-    A guess counts where its largest probability reaches `confidence`; the mean is over all rows.
-    Both parts go through the network in one pass, so they share batch statistics.
+    A guess counts only if its largest probability reaches `confidence`, but the mean is over all
+    doubtful rows. Both parts go through the network in one pass, so they share batch statistics.
     """
-    inputs, target = joined(known, unknown)
-    count = len(known.views) * len(known.target)
+    inputs, target = concatenate_views(trusted, doubtful)
+    count = len(trusted.views) * len(trusted.target)
     output = learner(inputs)
     log_p = log_probability(output)
-    surest, guessed = target[count:].max(1)
-    missed = -log_p[count:].gather(1, guessed[:, None]).squeeze(1)
-    sure = surest >= confidence
-    return MixedLoss(
+    largest, guessed = target[count:].max(1)
+    losses = -log_p[count:].gather(1, guessed[:, None]).squeeze(1)
+    confident = largest >= confidence
+    return SemiSupervisedLoss(
         trusted=soft_cross_entropy(log_p[:count], target[:count]),
-        doubtful=torch.where(sure, missed, 0.0).mean(),
+        doubtful=torch.where(confident, losses, 0.0).mean(),
         logits=output.logits,
-        sure=sure.float().mean(),
+        sure=confident.float().mean(),
     )

@@ -1,4 +1,4 @@
-"""A network with its optimiser, and the scopes in which it is used."""
+"""A network with its optimiser, and context managers that switch modes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Learner(nn.Module):
-    """A network with its optimiser, saved and restored as one thing."""
+    """A network with its optimiser; both are in its state dict."""
 
     def __init__(self, network: Classifier, descent: Descent) -> None:
         super().__init__()
@@ -24,47 +24,47 @@ class Learner(nn.Module):
         self.optimiser = new_optimiser(network, descent)
 
     def forward(self, inputs: Tensor) -> Output:
-        """(B, …) inputs to what the network says."""
+        """(B, …) inputs to the network's output."""
         return self.network(inputs)
 
     if TYPE_CHECKING:
 
         def __call__(self, inputs: Tensor) -> Output:
-            """Torch says Any."""
+            """Type of the call; torch declares Any."""
 
     def start_epoch(self, epoch: int) -> None:
-        """Set the learning rate of this epoch."""
-        self.tell(self.descent.settings(epoch))
+        """Set the learning rate and momentum of this epoch."""
+        self.set_options(self.descent.settings(epoch))
 
-    def tell(self, settings: Mapping[str, Any]) -> None:
-        """Set something of the optimiser for all parameters."""
+    def set_options(self, settings: Mapping[str, Any]) -> None:
+        """Set options of the optimiser for all parameters."""
         for group in self.optimiser.param_groups:
             group.update(settings)
 
     def descend(self, loss: Tensor) -> Tensor:
-        """Take one step down `loss`; return its value."""
-        with self.step():
+        """Take one optimiser step on `loss`; return its value."""
+        with self.optimiser_step():
             loss.backward()
         return loss.detach()
 
     @contextmanager
-    def step(self) -> Iterator[None]:
-        """Whatever gradients arise inside are added up; one step follows them."""
-        for group in self.optimiser.param_groups:  # in a small network `zero_grad` takes longer
+    def optimiser_step(self) -> Iterator[None]:
+        """Context manager: sum the gradients computed inside, then take one optimiser step."""
+        for group in self.optimiser.param_groups:  # faster than `zero_grad` in a small network
             for parameter in group["params"]:
                 parameter.grad = None
         yield
         self.optimiser.step()
 
     def get_extra_state(self) -> dict[str, Any]:
-        """The optimiser rides along in the state, so an algorithm has no checkpoint code."""
+        """State of the optimiser, which becomes a part of the module's state dict."""
         return self.optimiser.state_dict()
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Restore the optimiser, if what it keeps is of parameters like these."""
+        """Restore the optimiser; raise if a tensor in `state` does not fit its parameter."""
         parameters = [each for group in self.optimiser.param_groups for each in group["params"]]
-        for number, kept in state["state"].items():
-            for name, value in kept.items():
+        for number, of_parameter in state["state"].items():
+            for name, value in of_parameter.items():
                 if (
                     isinstance(value, Tensor)
                     and value.ndim
@@ -75,7 +75,7 @@ class Learner(nn.Module):
 
 
 def new_optimiser(network: Classifier, descent: Descent) -> Momentum | torch.optim.Adam:
-    """The optimiser that a spec describes."""
+    """Make the optimiser that `descent` describes."""
     groups = network.parameter_groups(descent.weight_decay)
     if isinstance(descent, SGD):
         return Momentum(groups, lr=descent.lr, momentum=descent.momentum)
@@ -83,28 +83,28 @@ def new_optimiser(network: Classifier, descent: Descent) -> Momentum | torch.opt
 
 
 def make_pair(new: Callable[[], Learner]) -> Sequence[Learner]:
-    """Two learners as one part of a module."""
+    """Two new learners in a ModuleList."""
     return cast("Sequence[Learner]", nn.ModuleList([new(), new()]))
 
 
-def both_ways(pair: Sequence[T]) -> list[tuple[T, T]]:
-    """Each of two with its peer."""
+def each_with_peer(pair: Sequence[T]) -> list[tuple[T, T]]:
+    """Each of two learners with its peer: (first, second) and (second, first)."""
     first, second = pair
     return [(first, second), (second, first)]
 
 
 @contextmanager
 def evaluating(*modules: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside, each module's own mode again after."""
+    """Context manager: evaluation mode inside; afterwards every part has its own mode again."""
     with ExitStack() as stack:
         for module in modules:
-            stack.enter_context(mode(module, False))
+            stack.enter_context(set_mode(module, False))
         yield
 
 
 @contextmanager
-def mode(module: nn.Module, training: bool) -> Iterator[None]:
-    """A mode for a while; every part gets its own mode back, not the whole's."""
+def set_mode(module: nn.Module, training: bool) -> Iterator[None]:
+    """Context manager: this mode inside; afterwards every part has its own mode again."""
     before = [(part, part.training) for part in module.modules()]
     module.train(training)
     try:
@@ -115,10 +115,10 @@ def mode(module: nn.Module, training: bool) -> Iterator[None]:
 
 
 def mean_prediction(networks: Sequence[Classifier], inputs: Tensor) -> Tensor:
-    """Class probabilities of one or two networks by their mean logits.
+    """(B, K) softmax of the networks' mean logits.
 
-    The papers sum the logits; the mean has the same arg-max, and the class prior in it counts
-    once, as `prior` at prediction time needs.
+    The papers sum the logits. The mean has the same arg-max, and it contains the class prior
+    once, as the correction in `labels/prior.py` assumes.
     """
     logits = torch.stack([network(inputs).logits for network in networks])
     return logits.mean(0).softmax(1)

@@ -1,11 +1,11 @@
-"""Average an example's losses over the last epochs (DivideMix at 90 % noise)."""
+"""Mean of each example's losses over the last epochs (DivideMix at 90 % noise)."""
 
 import torch
 from torch import Tensor, nn
 
 
 class LossHistory(nn.Module):
-    """The last `length` losses of both networks, each scaled to [0, 1], and their mean."""
+    """The losses of both networks in the last `length` epochs, scaled to [0, 1] by epoch."""
 
     past: Tensor
 
@@ -14,8 +14,8 @@ class LossHistory(nn.Module):
         past = torch.full((length, 2, len(given)), torch.nan, device=given.device)
         self.register_buffer("past", past)
 
-    def add(self, losses: Tensor) -> Tensor:
-        """(2, N) losses in; (2, N) mean of what is remembered out."""
+    def smooth(self, losses: Tensor) -> Tensor:
+        """Store (2, N) losses of this epoch; return the (2, N) mean over the stored epochs."""
         if len(self.past) == 1:
             return losses
         low, high = losses.amin(1, keepdim=True), losses.amax(1, keepdim=True)

@@ -1,4 +1,4 @@
-"""From losses to the probability that a label is right."""
+"""Clean probabilities of labels, from two-component mixtures on their losses."""
 
 import math
 from abc import ABC, abstractmethod
@@ -8,18 +8,24 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ulc.blocks.beta_mixture import BetaMixtures, fit_beta_mixtures, single_log_likelihood
-from ulc.blocks.mixture import Mixtures, extreme_by, fit_mixtures, quantile_by, sum_by
+from ulc.blocks.beta_mixture import BetaMixtures, fit_beta_mixtures, one_beta_log_likelihood
+from ulc.blocks.mixture import (
+    GaussianMixtures,
+    extreme_by_group,
+    fit_gaussian_mixtures,
+    quantile_by_group,
+    sum_by_group,
+)
 
 
 @dataclass(frozen=True)
-class Belief:
-    """What a noise model makes of the losses.
+class MixturePrediction:
+    """What a loss mixture says about the labels.
 
-    clean_probability: (N,) that a label is right
-    fell_back: (K,) classes judged by the mixture of all losses, their own being unfit
-    one_component: (K,) classes in which nothing looks wrong, trusted throughout
-    not_finite: how many losses were not finite; these labels are not believed
+    clean_probability: (N,) probability that a label is right
+    fell_back: (K,) classes whose own mixture is not reliable, so the mixture of all losses counts
+    one_component: (K,) classes that one component explains, so all their labels count as right
+    not_finite: number of losses that are not finite; their clean probability is 0
     """
 
     clean_probability: Tensor
@@ -30,13 +36,14 @@ class Belief:
 
 @dataclass(frozen=True)
 class LossMixture(ABC):
-    """Two components on scaled losses; the one with the smaller mean is the clean labels' own.
+    """Two-component mixture on scaled losses; the component with the smaller mean is clean.
 
-    per_class: a mixture for each given class (ULC) instead of one for all (DivideMix)
-    monotone: a smaller loss is never less likely clean. Where the posterior of the fitted
-        components turns around, it keeps its value.
-    one_component_guard: a class that a single component explains as well (BIC) is clean throughout
-    fewest: a class with fewer examples is judged by the mixture of all
+    per_class: one mixture for each given class (ULC) instead of one for all (DivideMix)
+    monotone: a smaller loss is never less likely clean; where the posterior would turn around,
+        it stays constant
+    one_component_guard: all labels of a class count as right if one component has a BIC as low
+        as two
+    fewest: a class with fewer examples uses the mixture of all losses
     """
 
     per_class: bool = True
@@ -47,33 +54,34 @@ class LossMixture(ABC):
 
     @abstractmethod
     def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
-        """Scale each group's losses and fit a mixture to it."""
+        """Scale the losses of each group and fit a mixture to them."""
 
     @torch.no_grad()
-    def judge(self, losses: Tensor, given: Tensor, classes: int) -> Belief:
-        """(N,) losses and (N,) given labels to what to believe of each."""
+    def fit_predict(self, losses: Tensor, given: Tensor, classes: int) -> MixturePrediction:
+        """Fit mixtures to (N,) losses by (N,) given labels, and return clean probabilities."""
         finite = losses.isfinite()
         losses = losses.double()
-        believed = torch.zeros_like(losses)
-        every = torch.zeros_like(given)
-        nobody = torch.zeros(classes, dtype=torch.bool, device=losses.device)
-        group = given if self.per_class else every
-        model = self.fit(losses[finite], group[finite], classes if self.per_class else 1)
-        believed[finite] = model.clean_probability(losses[finite], group[finite])
-        fell_back = ~model.fit if self.per_class else nobody
-        weak = finite & fell_back[given]
-        if weak.any():
-            whole = self.fit(losses[finite], every[finite], 1)
-            believed[weak] = whole.clean_probability(losses[weak], every[weak])
-        one = model.one_component.expand(classes) & ~fell_back
+        clean = torch.zeros_like(losses)
+        one_group = torch.zeros_like(given)
+        no_class = torch.zeros(classes, dtype=torch.bool, device=losses.device)
+        group = given if self.per_class else one_group
+        fitted = self.fit(losses[finite], group[finite], classes if self.per_class else 1)
+        clean[finite] = fitted.clean_probability(losses[finite], group[finite])
+        fell_back = ~fitted.reliable if self.per_class else no_class
+        unreliable = finite & fell_back[given]
+        if unreliable.any():
+            of_all = self.fit(losses[finite], one_group[finite], 1)
+            clean[unreliable] = of_all.clean_probability(losses[unreliable], one_group[unreliable])
+        one_component = no_class
         if self.one_component_guard:
-            believed[finite & one[given]] = 1.0
-        else:
-            one = nobody
-        return Belief(believed.float(), fell_back, one, int((~finite).sum()))
+            one_component = fitted.one_component.expand(classes) & ~fell_back
+            clean[finite & one_component[given]] = 1.0
+        return MixturePrediction(clean.float(), fell_back, one_component, int((~finite).sum()))
 
-    def reliable(self, sizes: Tensor, span: Tensor, mixtures: Mixtures | BetaMixtures) -> Tensor:
-        """(G,) which mixtures have enough examples, and two components that differ."""
+    def find_reliable(
+        self, sizes: Tensor, span: Tensor, mixtures: GaussianMixtures | BetaMixtures
+    ) -> Tensor:
+        """(G,) mask of the mixtures with enough examples and two components that differ."""
         return (
             (sizes >= (self.fewest if len(sizes) > 1 else 2))
             & (span > 1e-6)
@@ -86,33 +94,36 @@ class GaussianLossMixture(LossMixture):
     """Two Gaussians on losses scaled to [0, 1]."""
 
     def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
-        """Scale each group's losses to [0, 1] and fit a mixture to it."""
-        low = extreme_by(group, losses, groups, "amin")
-        span = extreme_by(group, losses, groups, "amax") - low
+        """Scale the losses of each group to [0, 1] and fit a mixture to them."""
+        low = extreme_by_group(group, losses, groups, "amin")
+        span = extreme_by_group(group, losses, groups, "amax") - low
         sizes = torch.bincount(group, minlength=groups)
         scaled = (losses - low[group]) / span.clamp(min=1e-12)[group]
-        mixtures = fit_mixtures(scaled, group, groups=groups, max_steps=self.max_steps)
-        fit = self.reliable(sizes, span, mixtures)
-        one = explained_by_one(scaled, group, sizes, mixtures)
-        return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, fit, one, self.monotone)
+        mixtures = fit_gaussian_mixtures(scaled, group, groups=groups, max_steps=self.max_steps)
+        reliable = self.find_reliable(sizes, span, mixtures)
+        one = one_gaussian_suffices(scaled, group, sizes, mixtures)
+        return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, reliable, one, self.monotone)
 
 
 class BetaLossMixture(LossMixture):
     """Two Beta distributions on losses scaled by their 5th and 95th percentile (M-correction)."""
 
     def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
-        """Scale, drop the outermost tenth of each group's losses, and fit a mixture to the rest."""
-        low = quantile_by(group, losses, groups, 0.05)
-        span = quantile_by(group, losses, groups, 0.95) - low
+        """Scale the losses of each group, and fit a mixture to those between the percentiles."""
+        low = quantile_by_group(group, losses, groups, 0.05)
+        span = quantile_by_group(group, losses, groups, 0.95) - low
         scaled = (losses - low[group]) / span.clamp(min=1e-12)[group]
         sizes = torch.bincount(group, minlength=groups)
-        kept = (scaled >= 0) & (scaled <= 1)
-        scaled, group = scaled[kept], group[kept]
+        inside = (scaled >= 0) & (scaled <= 1)
+        scaled, group = scaled[inside], group[inside]
         mixtures = fit_beta_mixtures(scaled, group, groups=groups, max_steps=self.max_steps)
-        fit = self.reliable(sizes, span, mixtures)
-        single = single_log_likelihood(scaled, group, groups)
-        one = simpler(single, mixtures.log_likelihood, torch.bincount(group, minlength=groups))
-        return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, fit, one, self.monotone)
+        reliable = self.find_reliable(sizes, span, mixtures)
+        one = one_component_suffices(
+            one_beta_log_likelihood(scaled, group, groups),
+            mixtures.log_likelihood,
+            torch.bincount(group, minlength=groups),
+        )
+        return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, reliable, one, self.monotone)
 
 
 LOSS_MIXTURES: dict[Literal["gaussian", "beta"], type[LossMixture]] = {
@@ -123,37 +134,48 @@ LOSS_MIXTURES: dict[Literal["gaussian", "beta"], type[LossMixture]] = {
 
 @dataclass(frozen=True)
 class ScaledMixtures:
-    """Mixtures on losses scaled by group; `fit` says which of them can be relied on."""
+    """Fitted mixtures of G groups, with the scale of their losses.
+
+    low, span: (G,) a loss is scaled to (loss − low) / span
+    reliable: (G,) mask of the mixtures with two components that differ
+    one_component: (G,) mask of the groups that one component explains as well (BIC)
+    monotone: see `LossMixture`
+    """
 
     low: Tensor
     span: Tensor
-    mixtures: Mixtures | BetaMixtures
-    fit: Tensor
+    mixtures: GaussianMixtures | BetaMixtures
+    reliable: Tensor
     one_component: Tensor
     monotone: bool
 
     def clean_probability(self, losses: Tensor, group: Tensor) -> Tensor:
-        """(N,) posterior of the component with the smaller mean; 1 where nothing separates."""
+        """(N,) posterior of the component with the smaller mean; 1 where all losses are equal."""
         scaled = (losses - self.low[group]) / self.span[group]
         if self.monotone:
-            scaled = self.mixtures.held(scaled, group)
-        separable = self.span[group] > 1e-6
-        return torch.where(separable, self.mixtures.posterior(scaled, group), 1.0)
+            scaled = self.mixtures.clamp_to_monotone(scaled, group)
+        different = self.span[group] > 1e-6
+        return torch.where(different, self.mixtures.posterior(scaled, group), 1.0)
 
 
-def explained_by_one(scaled: Tensor, group: Tensor, sizes: Tensor, two: Mixtures) -> Tensor:
-    """(G,) whether one Gaussian has a BIC as low as the two."""
+def one_gaussian_suffices(
+    scaled: Tensor, group: Tensor, sizes: Tensor, two: GaussianMixtures
+) -> Tensor:
+    """(G,) mask of the groups for which one Gaussian has a BIC as low as two."""
     groups = len(sizes)
     count = sizes.clamp(min=1).double()
-    mean = sum_by(group, scaled, groups) / count
-    variance = sum_by(group, (scaled - mean[group]).square(), groups) / count + 5e-4
-    # Σ(x−μ)²/v = n·(v − floor)/v: the variance floor must not count as fit.
+    mean = sum_by_group(group, scaled, groups) / count
+    variance = sum_by_group(group, (scaled - mean[group]).square(), groups) / count + 5e-4
+    # Σ(x − μ)²/v = n·(v − floor)/v, because v includes the variance floor.
     one = -0.5 * ((2 * math.pi * variance).log() + (variance - 5e-4) / variance)
-    both = sum_by(group, torch.logaddexp(*two.log_joint(scaled, group)), groups) / count
-    return simpler(one, both, sizes)
+    both = sum_by_group(group, torch.logaddexp(*two.log_joint(scaled, group)), groups) / count
+    return one_component_suffices(one, both, sizes)
 
 
-def simpler(one: Tensor, both: Tensor, sizes: Tensor) -> Tensor:
-    """(G,) whether one component's BIC is as low as two's (2 against 5 parameters)."""
+def one_component_suffices(one: Tensor, both: Tensor, sizes: Tensor) -> Tensor:
+    """(G,) mask of the groups for which one component has a BIC as low as two.
+
+    one, both: (G,) mean log-likelihoods. One component has 2 parameters, two have 5.
+    """
     count = sizes.clamp(min=1).double()
     return 2 * count * (both - one) <= 3 * count.log()

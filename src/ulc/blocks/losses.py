@@ -11,7 +11,7 @@ def soft_cross_entropy(log_probability: Tensor, target: Tensor) -> Tensor:
 
 
 def negative_entropy(logits: Tensor) -> Tensor:
-    """Mean of Σ_k p·log p: added to a loss, it holds confidence back (DivideMix's warm-up)."""
+    """Mean of Σ_k p·log p: a penalty on confident predictions (DivideMix's warm-up)."""
     log_probability = logits.log_softmax(1)
     return (log_probability.exp() * log_probability).sum(1).mean()
 
@@ -22,13 +22,13 @@ def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
 
 
 def early_learning_penalty(logits: Tensor, remembered: Tensor) -> Tensor:
-    """Mean of log(1 − Σ_k q·p): the lower, the nearer the prediction p is to the memory q (ELR)."""
+    """Mean of log(1 − Σ_k q·p), lower where the prediction p agrees with the memory q (ELR)."""
     probability = logits.softmax(1).clamp(1e-4, 1 - 1e-4)
     return (1 - (remembered * probability).sum(1)).log().mean()
 
 
 def prior_penalty(logits: Tensor) -> Tensor:
-    """KL(uniform ‖ mean prediction of the batch): against giving every example one class."""
+    """KL(uniform ‖ mean prediction of the batch): a penalty on predicting one class for all."""
     rows, classes = logits.shape
     log_mean = logits.log_softmax(1).logsumexp(0) - math.log(rows)
     return -math.log(classes) - log_mean.mean()

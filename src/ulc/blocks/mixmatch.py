@@ -9,23 +9,23 @@ from torch import Tensor
 
 from ulc.blocks.learner import Learner
 from ulc.blocks.losses import soft_cross_entropy
-from ulc.blocks.mixup import blend, draw_lambda
+from ulc.blocks.mixup import blend, draw_dominant_lambda
 from ulc.networks.classifier import Output
 
 
 @dataclass(frozen=True)
-class Targeted:
-    """Views of some examples with what they should be: each view (B, …), target (B, K)."""
+class TargetedViews:
+    """Views of the same examples, each (B, …), and their (B, K) targets."""
 
     views: tuple[Tensor, ...]
     target: Tensor
 
 
 @dataclass(frozen=True)
-class MixedLoss:
-    """The two parts of the loss, and the clean logits of all rows.
+class SemiSupervisedLoss:
+    """The two parts of the loss, and the logits (without noise) of all rows.
 
-    sure: share of the guesses that count, where not all do (FixMatch)
+    sure: share of the guesses that are confident enough to count; None: all count (MixMatch)
     """
 
     trusted: Tensor
@@ -36,15 +36,15 @@ class MixedLoss:
 
 @torch.no_grad()
 def guess(learners: Sequence[Learner], views: Sequence[Tensor]) -> Tensor:
-    """(B, K) mean prediction of all learners on all views, each in its own mode.
+    """(B, K) mean prediction of all learners on all views, without dropout and logit noise.
 
-    Clean logits without dropout: noise belongs to the loss.
+    Each learner stays in its mode.
     """
-    return torch.cat([logits_of(each, views).softmax(2) for each in learners]).mean(0)
+    return torch.cat([view_logits(each, views).softmax(2) for each in learners]).mean(0)
 
 
-def logits_of(learner: Learner, views: Sequence[Tensor]) -> Tensor:
-    """(V, B, K) logits of each view: in training each is a batch of its own for batch norm."""
+def view_logits(learner: Learner, views: Sequence[Tensor]) -> Tensor:
+    """(V, B, K) logits of each view; in training mode each view has its own batch statistics."""
     network = learner.network
     if learner.training:
         return torch.stack([network.clean_logits(view) for view in views])
@@ -58,32 +58,32 @@ def sharpen(probability: Tensor, temperature: float) -> Tensor:
 
 def mixmatch_loss(
     learner: Learner,
-    known: Targeted,
-    unknown: Targeted,
+    trusted: TargetedViews,
+    doubtful: TargetedViews,
     alpha: float,
     log_probability: Callable[[Output], Tensor],
-) -> MixedLoss:
-    """Mix all views of both sets with partners from both, and learn from them in one pass.
+) -> SemiSupervisedLoss:
+    """Mixup of all views with partners from both sets, in one pass through the network.
 
     Rows whose first partner is trusted: soft cross entropy. Rows whose first partner is
     doubtful: squared error, mean over rows and classes.
     """
-    inputs, target = joined(known, unknown)
-    lam = draw_lambda(alpha)
+    inputs, target = concatenate_views(trusted, doubtful)
+    lam = draw_dominant_lambda(alpha)
     partner = torch.randperm(len(inputs), device=inputs.device)
     mixed_target = blend(target, partner, lam)
     output = learner(blend(inputs, partner, lam))
     log_p = log_probability(output)
-    count = len(known.views) * len(known.target)
-    known_log_p, unknown_log_p = log_p.tensor_split([count])
-    return MixedLoss(
-        trusted=soft_cross_entropy(known_log_p, mixed_target[:count]),
-        doubtful=F.mse_loss(unknown_log_p.exp(), mixed_target[count:]),
+    count = len(trusted.views) * len(trusted.target)
+    trusted_log_p, doubtful_log_p = log_p.tensor_split([count])
+    return SemiSupervisedLoss(
+        trusted=soft_cross_entropy(trusted_log_p, mixed_target[:count]),
+        doubtful=F.mse_loss(doubtful_log_p.exp(), mixed_target[count:]),
         logits=output.logits,
     )
 
 
-def joined(known: Targeted, unknown: Targeted) -> tuple[Tensor, Tensor]:
-    """All views of both sets in one batch, trusted first, each row with its target."""
-    targets = [known.target] * len(known.views) + [unknown.target] * len(unknown.views)
-    return torch.cat([*known.views, *unknown.views]), torch.cat(targets)
+def concatenate_views(trusted: TargetedViews, doubtful: TargetedViews) -> tuple[Tensor, Tensor]:
+    """All views of both sets in one batch, trusted rows first, and the target of each row."""
+    targets = [trusted.target] * len(trusted.views) + [doubtful.target] * len(doubtful.views)
+    return torch.cat([*trusted.views, *doubtful.views]), torch.cat(targets)

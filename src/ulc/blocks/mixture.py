@@ -1,4 +1,4 @@
-"""Expectation maximisation for many two-component Gaussian mixtures at once."""
+"""EM (expectation maximisation) for many two-component Gaussian mixtures at once."""
 
 import math
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Mixtures:
+class GaussianMixtures:
     """One mixture of two Gaussians per group, the component with the smaller mean first.
 
-    weights, means, variances: (G, 2) float64; log_likelihood: (G,) mean per value at the last
-    step of EM, before its update; steps: how many were taken
+    weights, means, variances: (G, 2) float64; log_likelihood: (G,) mean per value before the last
+    update; steps: EM steps
     """
 
     weights: Tensor
@@ -23,17 +23,17 @@ class Mixtures:
 
     def log_joint(self, values: Tensor, group: Tensor) -> Tensor:
         """(2, N) log of weight times density, each value under its own group's mixture."""
-        now = Components(self.weights, self.means, self.variances)
-        return expect(values, group, now).joint
+        components = Components(self.weights, self.means, self.variances)
+        return e_step(values, group, components).log_joint
 
     def posterior(self, values: Tensor, group: Tensor) -> Tensor:
         """(N,) probability that a value belongs to the component with the smaller mean."""
         return self.log_joint(values, group).softmax(0)[0]
 
-    def held(self, values: Tensor, group: Tensor) -> Tensor:
-        """Values moved to the nearer mean where they lie outside both.
+    def clamp_to_monotone(self, values: Tensor, group: Tensor) -> Tensor:
+        """Clamp values to the range between both means, in which the posterior is monotone.
 
-        Out there the posterior of Gaussians of unequal width can turn around.
+        Outside, the posterior of Gaussians of unequal width can turn around.
         """
         means = self.means[group]
         return torch.minimum(torch.maximum(values, means[:, 0]), means[:, 1])
@@ -41,19 +41,19 @@ class Mixtures:
 
 @dataclass(frozen=True)
 class Components:
-    """Weights, means and variances of both components: (G, 2) each."""
+    """Weights, means and variances of both components, each (G, 2)."""
 
     weights: Tensor
     means: Tensor
     variances: Tensor
 
     def where(self, chosen: Tensor, other: "Components") -> "Components":
-        """These for the chosen (G,) groups, the other ones elsewhere."""
+        """These components for the chosen (G,) groups, `other` for the rest."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return Components(*(torch.where(chosen[:, None], own, its) for own, its in pairs))
 
 
-def fit_mixtures(  # noqa: PLR0913 (EM has that many knobs; scikit-learn names them too)
+def fit_gaussian_mixtures(  # noqa: PLR0913 (scikit-learn has the same options)
     values: Tensor,
     group: Tensor,
     *,
@@ -62,110 +62,118 @@ def fit_mixtures(  # noqa: PLR0913 (EM has that many knobs; scikit-learn names t
     max_steps: int = 10,
     tolerance: float = 1e-2,
     floor: float = 5e-4,
-) -> Mixtures:
-    """EM with scikit-learn's updates and stopping rule, for all groups in step.
+) -> GaussianMixtures:
+    """EM with scikit-learn's updates and stopping rule, for all groups at once.
 
-    values: (N,) float64; group: (N,) which mixture each value belongs to. `floor` is added to
+    values: (N,) float64; group: (N,) number of the mixture that a value belongs to; floor: added to
     every variance. A group stops when its mean log-likelihood changes by less than `tolerance`.
     """
     sizes = torch.bincount(group, minlength=groups).to(values).clamp(min=1)
-    now = start or first_split(values, group, groups=groups, floor=floor)
-    reached = torch.full((groups,), -math.inf, dtype=values.dtype, device=values.device)
-    going = torch.ones(groups, dtype=torch.bool, device=values.device)
+    components = start or start_from_two_means(values, group, groups=groups, floor=floor)
+    log_likelihood = torch.full((groups,), -math.inf, dtype=values.dtype, device=values.device)
+    running = torch.ones(groups, dtype=torch.bool, device=values.device)
     steps = 0
-    while steps < max_steps and bool(going.any()):
-        expected = expect(values, group, now)
-        total = torch.logaddexp(*expected.joint)
-        likelihood = sum_by(group, total, groups) / sizes
-        members = (expected.joint - total).exp()
-        now = maximise(group, members, expected.away, now.means, sizes, floor).where(going, now)
-        settled = (likelihood - reached).abs() < tolerance
-        reached = torch.where(going, likelihood, reached)
-        going = going & ~settled
+    while steps < max_steps and bool(running.any()):
+        expected = e_step(values, group, components)
+        log_density = torch.logaddexp(*expected.log_joint)
+        new_log_likelihood = sum_by_group(group, log_density, groups) / sizes
+        responsibilities = (expected.log_joint - log_density).exp()
+        update = m_step(group, responsibilities, expected.deviation, components.means, sizes, floor)
+        components = update.where(running, components)
+        converged = (new_log_likelihood - log_likelihood).abs() < tolerance
+        log_likelihood = torch.where(running, new_log_likelihood, log_likelihood)
+        running = running & ~converged
         steps += 1
-    order = now.means.argsort(1)
-    weights, means, variances = (each.gather(1, order) for each in vars(now).values())
-    return Mixtures(weights, means, variances, reached, steps)
+    order = components.means.argsort(1)
+    weights, means, variances = (each.gather(1, order) for each in vars(components).values())
+    return GaussianMixtures(weights, means, variances, log_likelihood, steps)
 
 
-def first_split(values: Tensor, group: Tensor, *, groups: int, floor: float) -> Components:
-    """Two means by Lloyd's algorithm from the smallest and the largest value: no random start."""
-    low = extreme_by(group, values, groups, "amin")
-    high = extreme_by(group, values, groups, "amax")
+def start_from_two_means(values: Tensor, group: Tensor, *, groups: int, floor: float) -> Components:
+    """Components by two-means clustering (Lloyd), started at the smallest and largest value."""
+    low = extreme_by_group(group, values, groups, "amin")
+    high = extreme_by_group(group, values, groups, "amax")
     means = torch.stack([low, high], 1)
     sizes = torch.bincount(group, minlength=groups).to(values).clamp(min=1)
     for _ in range(10):
         upper = values > means.mean(1)[group]
-        members = torch.stack([~upper, upper]).to(values)
-        counts, sums = sum_by(group, torch.stack([members, members * values]), groups)
-        means = (sums / (counts + tiny(values))).T
-    away = values - told(means.T, group)
-    return maximise(group, members, away, means, sizes, floor)
+        assigned = torch.stack([~upper, upper]).to(values)
+        counts, sums = sum_by_group(group, torch.stack([assigned, assigned * values]), groups)
+        means = (sums / (counts + count_epsilon(values))).T
+    deviation = values - gather_by_group(means.T, group)
+    return m_step(group, assigned, deviation, means, sizes, floor)
 
 
 @dataclass(frozen=True)
-class Expected:
-    """The E-step, (2, N) each: log of weight times density, and how far values are from the means.
+class EStep:
+    """Result of the E-step, each (2, N): log of weight times density, and value minus mean.
 
-    Components come first: torch is several times faster along many values than along two.
+    The component axis comes first because torch is several times faster along the long axis.
     """
 
-    joint: Tensor
-    away: Tensor
+    log_joint: Tensor
+    deviation: Tensor
 
 
-def expect(values: Tensor, group: Tensor, now: Components) -> Expected:
-    """Each (N,) value under both components of its group."""
-    scale = now.weights.log() - 0.5 * (now.variances * (2 * math.pi)).log()
-    table = torch.cat([scale, now.means, 0.5 / now.variances], 1).T
-    scales, means, sharpness = told(table, group).chunk(3)
-    away = values - means
-    return Expected(torch.addcmul(scales, sharpness, away.square(), value=-1), away)
+def e_step(values: Tensor, group: Tensor, components: Components) -> EStep:
+    """The E-step: each (N,) value under both components of its group."""
+    log_scale = components.weights.log() - 0.5 * (components.variances * (2 * math.pi)).log()
+    table = torch.cat([log_scale, components.means, 0.5 / components.variances], 1).T
+    log_scales, means, half_precision = gather_by_group(table, group).chunk(3)
+    deviation = values - means
+    log_joint = torch.addcmul(log_scales, half_precision, deviation.square(), value=-1)
+    return EStep(log_joint, deviation)
 
 
-def maximise(  # noqa: PLR0913 (what the M-step is of)
-    group: Tensor, members: Tensor, away: Tensor, means: Tensor, sizes: Tensor, floor: float
+def m_step(  # noqa: PLR0913 (six tensors determine the update)
+    group: Tensor,
+    responsibilities: Tensor,
+    deviation: Tensor,
+    means: Tensor,
+    sizes: Tensor,
+    floor: float,
 ) -> Components:
-    """The M-step of (2, N) memberships, from how far values are `away` from the (G, 2) means.
+    """The M-step, from (2, N) responsibilities and deviations from the old (G, 2) means.
 
-    Σ m(x − μ)² about the new means is that about the old ones less n(μ − μ_old)². The mean of a
-    component that nothing belongs to stays where it was (scikit-learn's goes to 0).
+    Σ r(x − μ)² equals Σ r(x − μ_old)² − n(μ − μ_old)². An empty component keeps its mean
+    (scikit-learn sets it to 0).
     """
-    weighed = members * away
-    sums = sum_by(group, torch.stack([members, weighed, weighed * away]), len(sizes))
+    weighted = responsibilities * deviation
+    moments = torch.stack([responsibilities, weighted, weighted * deviation])
+    sums = sum_by_group(group, moments, len(sizes))
     counts, first, second = (each.T for each in sums)
-    counts = counts + tiny(members)
-    moved = first / counts
-    variances = (second / counts - moved.square()).clamp(min=0) + floor
+    counts = counts + count_epsilon(responsibilities)
+    shift = first / counts
+    variances = (second / counts - shift.square()).clamp(min=0) + floor
     weights = counts / sizes[:, None]
-    return Components(weights / weights.sum(1, keepdim=True), means + moved, variances)
+    return Components(weights / weights.sum(1, keepdim=True), means + shift, variances)
 
 
-def told(table: Tensor, group: Tensor) -> Tensor:
-    """(M, N) what an (M, G) table says of each value's group."""
+def gather_by_group(table: Tensor, group: Tensor) -> Tensor:
+    """(M, N) columns of an (M, G) table, one for the group of each value."""
     return table.gather(1, group.expand(len(table), -1))
 
 
-def tiny(values: Tensor) -> float:
-    """What scikit-learn adds to the size of a component, so that an empty one divides."""
+def count_epsilon(values: Tensor) -> float:
+    """What scikit-learn adds to the count of a component, to avoid division by zero."""
     return 10 * torch.finfo(values.dtype).eps
 
 
-def sum_by(group: Tensor, values: Tensor, groups: int) -> Tensor:
-    """(…, N) values summed over each group: (…, G)."""
+def sum_by_group(group: Tensor, values: Tensor, groups: int) -> Tensor:
+    """Sum (…, N) values over each group: (…, G)."""
     shape = (*values.shape[:-1], groups)
     zeros = torch.zeros(shape, dtype=values.dtype, device=values.device)
     return zeros.index_add_(-1, group, values)
 
 
-def extreme_by(group: Tensor, values: Tensor, groups: int, which: str) -> Tensor:
-    """Smallest or largest value of each group; zero for an empty one."""
+def extreme_by_group(group: Tensor, values: Tensor, groups: int, which: str) -> Tensor:
+    """(G,) smallest ("amin") or largest ("amax") value of each group; 0 for an empty group."""
     zeros = torch.zeros(groups, dtype=values.dtype, device=values.device)
     return zeros.scatter_reduce_(0, group, values, which, include_self=False)
 
 
-def quantile_by(group: Tensor, values: Tensor, groups: int, share: float) -> Tensor:
-    """(G,) the value below which `share` of each group lies, interpolated; 0 for an empty one."""
+def quantile_by_group(group: Tensor, values: Tensor, groups: int, share: float) -> Tensor:
+    """(G,) quantile of each group, with linear interpolation; 0 for an empty group."""
     if len(values) == 0:
         return values.new_zeros(groups)
     by_value = values.argsort()

@@ -8,33 +8,39 @@ from torch import Tensor
 from ulc.data.rows import rows_at
 
 
-def draw_share(alpha: float) -> float:
-    """λ ~ Beta(α, α), one number a step; 1 without α, and nothing is drawn."""
-    # What `torch.distributions.Beta` comes to, without the tenth of a millisecond around it.
-    return float(torch._sample_dirichlet(concentration(alpha))[0]) if alpha > 0 else 1.0
+def draw_lambda(alpha: float) -> float:
+    """Draw λ ~ Beta(α, α); with α = 0, λ is 1 and no random number is drawn."""
+    return float(sample_dirichlet(concentration(alpha))[0]) if alpha > 0 else 1.0
+
+
+def sample_dirichlet(concentration: Tensor) -> Tensor:
+    """One draw; calling torch's private function directly saves 0.1 ms a step."""
+    if hasattr(torch, "_sample_dirichlet"):
+        return torch._sample_dirichlet(concentration)
+    return torch.distributions.Dirichlet(concentration).sample()
 
 
 @cache
 def concentration(alpha: float) -> Tensor:
-    """Of Beta(α, α) as the Dirichlet distribution that it is."""
+    """(2,) parameters of Beta(α, α) as a Dirichlet distribution."""
     return torch.tensor([alpha, alpha])
 
 
-def draw_lambda(alpha: float) -> float:
-    """max(λ, 1 − λ): the first partner dominates."""
-    drawn = draw_share(alpha)
+def draw_dominant_lambda(alpha: float) -> float:
+    """Draw max(λ, 1 − λ), so that the first partner dominates."""
+    drawn = draw_lambda(alpha)
     return max(drawn, 1 - drawn)
 
 
 def draw_partner(values: Tensor, lam: float) -> Tensor:
-    """(B,) whom each row is mixed with; itself, and nothing is drawn, where λ mixes nothing."""
+    """(B,) positions of the rows to mix with; with λ = 1 each row itself, without a random draw."""
     if lam == 1:
         return torch.arange(len(values), device=values.device)
     return torch.randperm(len(values), device=values.device)
 
 
 def blend(values: Tensor, partner: Tensor, lam: float | Tensor) -> Tensor:
-    """λ·values + (1 − λ)·values of the partner, row by row; λ one number or (B,)."""
+    """λ·values + (1 − λ)·values[partner]; λ is one number or (B,)."""
     if isinstance(lam, Tensor):
         lam = lam.view(-1, *[1] * (values.ndim - 1))
     return rows_at(values, partner).lerp_(values, lam)

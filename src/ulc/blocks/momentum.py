@@ -8,10 +8,10 @@ from torch.optim.sgd import sgd
 
 
 class Momentum:
-    """m ← μ·m + gradient + decay·w, then w ← w − rate·m, as torch's SGD and with its state.
+    """SGD with momentum: m ← μ·m + gradient + decay·w, then w ← w − rate·m.
 
-    Torch's own class imports a compiler when it is made, which takes longer than a short training,
-    and its step does as much around the arithmetic as the arithmetic of a small network.
+    Same arithmetic and state dict as `torch.optim.SGD`, whose construction imports torch._dynamo
+    (2.5 s) and whose steps are slow for a small network. Replace this class when both are cured.
     """
 
     def __init__(self, groups: Iterable[Mapping[str, Any]], *, lr: float, momentum: float) -> None:
@@ -22,13 +22,13 @@ class Momentum:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Move every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         for group in self.param_groups:
-            moved = [each for each in group["params"] if each.grad is not None]
+            updated = [each for each in group["params"] if each.grad is not None]
             sgd(
-                moved,
-                [each.grad for each in moved],
-                [self.momenta[each] for each in moved],
+                updated,
+                [each.grad for each in updated],
+                [self.momenta[each] for each in updated],
                 fused=True,
                 weight_decay=group["weight_decay"],
                 momentum=group["momentum"],
@@ -39,19 +39,19 @@ class Momentum:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """What goes on where training goes on; parameters by number, in order."""
+        """Options and momenta, with parameters by number, as `torch.optim.SGD` saves them."""
         numbers = {each: number for number, each in enumerate(self.momenta)}
         groups = [
             {**group, "params": [numbers[each] for each in group["params"]]}
             for group in self.param_groups
         ]
-        state = {numbers[each]: {"momentum_buffer": kept} for each, kept in self.momenta.items()}
+        state = {numbers[each]: {"momentum_buffer": m} for each, m in self.momenta.items()}
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Restore options and momenta."""
         for group, saved in zip(self.param_groups, state["param_groups"], strict=True):
             group.update({name: saved[name] for name in group if name != "params"})
-        for number, kept in enumerate(self.momenta.values()):
-            momentum = state["state"].get(number, {}).get("momentum_buffer")
-            kept.zero_() if momentum is None else kept.copy_(momentum)  # None before the first step
+        for number, momentum in enumerate(self.momenta.values()):
+            saved = state["state"].get(number, {}).get("momentum_buffer")
+            momentum.zero_() if saved is None else momentum.copy_(saved)  # None before a step

@@ -1,4 +1,4 @@
-"""Losses of the whole training set, in order."""
+"""Losses of all training examples, in data set order."""
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from ulc.data.training import TrainingData
 
 @torch.no_grad()
 def example_losses(learner: Learner, data: TrainingData) -> Tensor:
-    """(N,) cross entropy of each given label, un-augmented, in evaluation mode."""
+    """(N,) cross entropy of each given label, without augmentation, in evaluation mode."""
     with evaluating(learner):
         return torch.cat(
             [

@@ -1,4 +1,4 @@
-"""A teacher: the running average of a network's weights."""
+"""A teacher: the exponential moving average of a network's weights."""
 
 import copy
 
@@ -9,19 +9,19 @@ from ulc.networks.classifier import Classifier, Output
 
 
 class Teacher(nn.Module):
-    """Follows a network; batch-norm statistics come along, so it can be evaluated as it is."""
+    """Moving average of a network's weights and batch-norm statistics; gets no gradient."""
 
     def __init__(self, network: Classifier) -> None:
         super().__init__()
         self.network = copy.deepcopy(network).requires_grad_(False)
 
     @torch.no_grad()
-    def follow(self, network: Classifier, keep: float) -> None:
-        """Keep the share `keep` of the old average; whole numbers (counters) are copied."""
+    def update(self, network: Classifier, keep: float) -> None:
+        """Set the average to keep·average + (1 − keep)·network; integers are copied."""
         theirs = network.state_dict()
         for name, mine in self.network.state_dict().items():
             if mine.is_floating_point():
-                # What is equal stays: a mask of a user's network may hold infinities.
+                # Equal values stay: between infinities (in masks) `lerp` would give NaN.
                 same = mine == theirs[name]
                 mine.copy_(torch.where(same, mine, mine.lerp(theirs[name], 1 - keep)))
             else:
@@ -29,5 +29,5 @@ class Teacher(nn.Module):
 
     @torch.no_grad()
     def forward(self, inputs: Tensor) -> Output:
-        """What the average says; no gradient reaches it."""
+        """Output of the averaged network, without gradient."""
         return self.network(inputs)

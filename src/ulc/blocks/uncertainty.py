@@ -1,4 +1,4 @@
-"""Epistemic uncertainty by Monte-Carlo dropout; aleatoric by learned noise on the logits."""
+"""Epistemic uncertainty by Monte-Carlo dropout; aleatoric uncertainty by learned logit noise."""
 
 import math
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from ulc.blocks.learner import Learner, evaluating
 from ulc.data.training import TrainingData
 from ulc.networks.classifier import Classifier, Output
 
-SMALLEST = math.log(1e-8)  # a loss beyond −log 1e-8 tells nothing more
+SMALLEST = math.log(1e-8)  # log-probabilities are clamped, so a loss is at most −log 1e-8
 
 
 @dataclass(frozen=True)
-class Integrated:
-    """What T dropout passes say of every training example, in order.
+class IntegratedPredictions:
+    """Mean over T dropout passes for every training example, in data set order.
 
     log_probability: (N, K) log of the integrated prediction ŷ = mean_t softmax(v_t)
     instance_std: (N, K) mean standard deviation of the instance's logit noise, or None
@@ -30,61 +30,63 @@ class Integrated:
         """(N, K) integrated prediction ŷ."""
         return self.log_probability.exp()
 
-    def losses(self, given: Tensor) -> Tensor:
+    def given_losses(self, given: Tensor) -> Tensor:
         """(N,) ℓ = −log ŷ[given] (paper Eq. 1)."""
         chosen = self.log_probability.gather(1, given[:, None]).squeeze(1)
         return -chosen.clamp(min=SMALLEST)
 
 
-def draw_members(network: Classifier, count: int) -> list[int]:
-    """Seeds of T masks: the W_t that dropout draws, the same for all examples."""
+def draw_mask_seeds(network: Classifier, count: int) -> list[int]:
+    """Draw the seeds of T dropout masks (the paper's W_t); all examples share these masks."""
     return torch.randint(2**63 - 1, (count,)).tolist() if network.dropout is not None else []
 
 
 @torch.no_grad()
-def monte_carlo(
+def monte_carlo_dropout(
     network: Classifier, inputs: Tensor, members: Sequence[int]
 ) -> tuple[Tensor, Tensor | None]:
-    """Log of the mean softmax over the dropout passes, and the mean noise deviation.
+    """(B, K) log of the mean softmax over dropout passes, and mean std of the instance noise.
 
-    The trunk is computed once.
+    All passes share one pass through the trunk.
     """
     logits, log_variance = network.members(network.trunk(inputs), members)
     log_mean = logits.log_softmax(1).logsumexp(0).T - math.log(len(logits))
     return log_mean, None if log_variance is None else (log_variance / 2).exp().mean(0).T
 
 
-def integrated_predictions(learner: Learner, data: TrainingData, passes: int) -> Integrated:
-    """Monte-Carlo dropout over the training set, un-augmented, batch norm frozen."""
-    members = draw_members(learner.network, passes)
+def integrate_predictions(
+    learner: Learner, data: TrainingData, passes: int
+) -> IntegratedPredictions:
+    """Monte-Carlo dropout on the training set, without augmentation, with frozen batch norm."""
+    members = draw_mask_seeds(learner.network, passes)
     log_means, stds = [], []
     with evaluating(learner):
         for batch in data.in_order():
-            log_mean, std = monte_carlo(learner.network, batch.inputs, members)
+            log_mean, std = monte_carlo_dropout(learner.network, batch.inputs, members)
             log_means.append(log_mean)
             stds.append(std)
-    known = [std for std in stds if std is not None]
-    return Integrated(torch.cat(log_means), torch.cat(known) if known else None)
+    present = [std for std in stds if std is not None]
+    return IntegratedPredictions(torch.cat(log_means), torch.cat(present) if present else None)
 
 
 def normalised_entropy(log_probability: Tensor) -> Tensor:
-    """(N, K) log-probabilities to (N,) entropies over log K, in [0, 1]."""
+    """(N,) entropies of (N, K) log-probabilities, divided by log K: in [0, 1]."""
     entropy = -(log_probability.exp() * log_probability).sum(1)
     return (entropy / math.log(log_probability.shape[1])).clamp(0, 1)
 
 
-def ranged_entropy(log_probability: Tensor) -> Tensor:
-    """(N,) entropies scaled so that the smallest of the set is 0 and the largest 1."""
+def range_scaled_entropy(log_probability: Tensor) -> Tensor:
+    """(N,) entropies scaled so that the smallest is 0 and the largest 1."""
     entropy = normalised_entropy(log_probability)
     low, high = entropy.min(), entropy.max()
     return (entropy - low) / (high - low).clamp(min=1e-8)
 
 
-ENTROPY_SCALINGS = {"log_classes": normalised_entropy, "range": ranged_entropy}
+ENTROPY_SCALINGS = {"log_classes": normalised_entropy, "range": range_scaled_entropy}
 
 
 def plain_log_probability(output: Output) -> Tensor:
-    """(B, K) log-probabilities of clean logits."""
+    """(B, K) log-probabilities of the logits without noise."""
     return output.logits.log_softmax(1)
 
 
@@ -92,9 +94,9 @@ def plain_log_probability(output: Output) -> Tensor:
 class CorruptedLogProbability:
     """log (1/T)Σ_t softmax(v̂_t) with v̂_t = (I + δ_t)v + δ_t^x (paper Eq. 7 to 9), in log space.
 
-    local: each example draws its own noise, of variance exp(s_i) + Σ_j exp(S_ij)·v_j² on logit i
-    (the same distribution for each example, less variance in the gradient)
-    shared: one C×C draw of δ a pass for the whole batch, as Algorithm 1 is written
+    local (shared=False): each example draws its own noise on logit i, with variance
+    exp(s_i) + Σ_j exp(S_ij)·v_j²: the same distribution per example, with less gradient variance
+    shared (shared=True): one K×K draw of δ per pass for the whole batch, as in Algorithm 1
     """
 
     draws: int
@@ -106,8 +108,7 @@ class CorruptedLogProbability:
             raise ValueError(
                 "the network has no logit noise; make it with HeadSpec(logit_noise=True)"
             )
-        # Columns are examples, as in the paper, and because torch's softmax is many times faster
-        # across than along few values.
+        # Examples are columns, as in the paper; torch's softmax is much faster in this layout.
         logits, log_variance = output.logits.T.contiguous(), output.log_variance.T
         class_log_variance, device = output.class_log_variance, logits.device
         normal = torch.randn(self.draws, *logits.shape, device=device)

@@ -102,7 +102,7 @@ def from_probabilities(
 def clean_probability(losses: Floats, given: Integers, classes: int) -> Floats:
     """(N,) that each label is right, by the class-specific noise model."""
     model = GaussianLossMixture(per_class=True, one_component_guard=True)
-    belief = model.judge(torch.from_numpy(losses), torch.from_numpy(given), classes)
+    belief = model.fit_predict(torch.from_numpy(losses), torch.from_numpy(given), classes)
     return belief.clean_probability.numpy()
 
 

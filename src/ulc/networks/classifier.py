@@ -114,11 +114,13 @@ class Classifier(nn.Module):
         elif self.before_last_stage:
             parts = []
             for each in drawn:
-                features = self.last_stage(reached * self.dropout.mask(reached, each))
-                parts.append(self.masked_heads(features, self.dropout.mask(features, each)[None]))
+                features = self.last_stage(reached * self.dropout.draw_mask(reached, each))
+                parts.append(
+                    self.masked_heads(features, self.dropout.draw_mask(features, each)[None])
+                )
             said = torch.cat(parts)
         else:
-            masks = torch.stack([self.dropout.mask(reached, each) for each in drawn])
+            masks = torch.stack([self.dropout.draw_mask(reached, each) for each in drawn])
             said = self.masked_heads(reached, masks)
         if self.noise_head is None:
             return said, None

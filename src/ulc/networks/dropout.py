@@ -1,35 +1,35 @@
-"""Dropout that is not slower than the layers around it."""
+"""Dropout that is fast on a CPU."""
 
 import torch
 from torch import Tensor, nn
 
-LEVELS = 2**16  # chances are multiples of 1/65536
+LEVELS = 2**16  # the drop probability is rounded to a multiple of 1/65536
 
 
 class Dropout(nn.Dropout):
     """Zero each value with probability p, divide the rest by 1 − p.
 
-    Each row draws for itself, as learning wants it; `mask` draws once for all rows, which makes
-    the network one of those that dropout stands for.
+    In training each row has its own mask; `draw_mask` draws one mask for all rows (Monte-Carlo
+    dropout).
 
-    On a CPU torch's own draws one random number for each value, and takes three times as long as
-    the layer before it. Here four values share one draw of 64 bits.
+    On a CPU, torch's dropout draws a random number per value and takes three times as long as the
+    layer before it. Here four values share one 64-bit draw.
     """
 
     def forward(self, values: Tensor) -> Tensor:
-        """Values of any shape; unchanged in evaluation mode."""
+        """Drop values of any shape; in evaluation mode return them unchanged."""
         if not self.training or values.device.type != "cpu":
             return super().forward(values)
-        return values * kept(values, self.p).mul_(1 / (1 - self.p))
+        return values * draw_keep_mask(values, self.p).mul_(1 / (1 - self.p))
 
-    def mask(self, values: Tensor, generator: torch.Generator) -> Tensor:
-        """What each value of a row is multiplied by, the same in all rows."""
+    def draw_mask(self, values: Tensor, generator: torch.Generator) -> Tensor:
+        """One mask for all rows: 0 with probability p, else 1 / (1 − p)."""
         drawn = torch.rand(values.shape[1:], generator=generator, device=generator.device)
         return (drawn.ge(self.p) / (1 - self.p)).to(values)
 
 
-def kept(values: Tensor, p: float) -> Tensor:
-    """Ones with probability 1 − p, zeros elsewhere, like `values`."""
+def draw_keep_mask(values: Tensor, p: float) -> Tensor:
+    """Tensor like `values`: 1 with probability 1 − p, else 0."""
     count = values.numel()
     draws = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
     bits = draws.view(torch.int16)[:count].view(values.shape)

@@ -1,33 +1,33 @@
-"""A dense layer on a grid of channels, without moving the channels about."""
+"""Flattening and a dense layer for feature maps that are channels-last in memory."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-class ByPlace(nn.Module):
-    """(B, C, H, W) to (B, H·W·C): as images lie in memory with their channels last, uncopied.
+class FlattenChannelsLast(nn.Module):
+    """(B, C, H, W) to (B, H·W·C), without a copy if the input is channels-last in memory.
 
-    To flatten them the usual way copies them, and their gradients become slow.
+    `nn.Flatten` would copy such an input and slow down its gradient.
     """
 
     def forward(self, grid: Tensor) -> Tensor:
-        """Place by place, the channels of each together."""
+        """Flatten pixel by pixel."""
         return grid.permute(0, 2, 3, 1).flatten(1)
 
 
 class GridLinear(nn.Module):
-    """(B, H·W·C) values by place to (B, features); the weights start as those of `nn.Linear`."""
+    """(B, H·W·C) to (B, features), with the initial weights of `nn.Linear` on (B, C·H·W)."""
 
     def __init__(self, channels: int, size: int, features: int) -> None:
         super().__init__()
         self.channels = channels
         start = nn.Linear(channels * size * size, features, bias=False).weight.detach()
-        self.weight = nn.Parameter(self.by_place(start))  # (features, H·W, C)
+        self.weight = nn.Parameter(self.to_channels_last(start))  # (features, H·W, C)
 
     def forward(self, values: Tensor) -> Tensor:
-        """Multiply."""
+        """Multiply by the weights."""
         return F.linear(values, self.weight.flatten(1))
 
-    def by_place(self, flat: Tensor) -> Tensor:
-        """(features, C·H·W) weights of flattened channels as this layer holds them."""
+    def to_channels_last(self, flat: Tensor) -> Tensor:
+        """(features, C·H·W) weights to (features, H·W, C)."""
         return flat.unflatten(1, (self.channels, -1)).transpose(1, 2).contiguous()

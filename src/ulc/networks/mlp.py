@@ -1,4 +1,4 @@
-"""A network for vectors: embeddings and rows of a table."""
+"""Backbone for vectors: embeddings and table rows."""
 
 from torch import Tensor, nn
 
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 class MLP(nn.Module):
     """(B, D) vectors to (B, width) features: one hidden layer.
 
-    The vectors are features already; a second layer learns wrong labels by heart sooner.
+    A second hidden layer memorises wrong labels sooner.
     """
 
     def __init__(self, shape: tuple[int, ...], width: int = 512) -> None:

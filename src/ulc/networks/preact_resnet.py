@@ -1,4 +1,4 @@
-"""PreAct ResNet-18 in the flavour of DivideMix's scripts, which the paper follows."""
+"""PreAct ResNet-18 as in DivideMix's code, which the ULC paper uses."""
 
 import torch
 import torch.nn.functional as F
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 
 class Block(nn.Module):
-    """Two convolutions after activation; the shortcut is taken from the activated input."""
+    """Pre-activation block of two convolutions; the shortcut starts at the activated input."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Block(nn.Module):
 class PreActResNet18(nn.Module):
     """(B, C, H, W) images to (B, 8·width) pooled features; no norm after the last stage."""
 
-    channels_last = True  # in memory: images and activations
+    channels_last = True  # memory format of images and activations
 
     def __init__(self, shape: tuple[int, ...], width: int = 64) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A small convolutional network for small images on a CPU."""
+"""Backbone for small images on a CPU."""
 
 from typing import cast
 
@@ -6,15 +6,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ulc.networks.grid import ByPlace, GridLinear
+from ulc.networks.grid import FlattenChannelsLast, GridLinear
 
-GRID = 7  # features are pooled to a grid, not to one value: where something lies matters
+GRID = 7  # feature maps are pooled to GRID × GRID, because the position of a feature matters
 
 
 class SmallCNN(nn.Module):
     """(B, C, H, W) images to (B, 8·width) features: two strided convolutions, one dense layer."""
 
-    channels_last = True  # in memory: images and activations
+    channels_last = True  # memory format of images and activations
 
     def __init__(self, shape: tuple[int, ...], width: int = 16) -> None:
         super().__init__()
@@ -25,9 +25,9 @@ class SmallCNN(nn.Module):
             nn.Conv2d(width, 2 * width, 3, 2, 1, bias=False),
             nn.BatchNorm2d(2 * width),
             nn.ReLU(inplace=True),
-            # 28 pixels come out as the grid itself; pooling them would only cost time.
+            # Images of 28 × 28 pixels need no pooling: their feature maps are GRID × GRID.
             nn.Identity() if shape[1:] == (4 * GRID, 4 * GRID) else nn.AdaptiveAvgPool2d(GRID),
-            ByPlace(),
+            FlattenChannelsLast(),
         )
         self.last_stage = nn.Sequential(
             GridLinear(2 * width, GRID, 8 * width),
@@ -42,21 +42,21 @@ class SmallCNN(nn.Module):
 
 
 class Convolutions(nn.Sequential):
-    """Layers in order; each convolution, which has no bias, is followed by its batch norm."""
+    """Sequence of layers in which a batch norm follows each convolution (without bias)."""
 
     def forward(self, values: Tensor) -> Tensor:
-        """Where a batch norm is frozen, it is a part of the convolution before it."""
+        """Apply the layers; fold frozen batch norms into their convolutions."""
         layers = iter(self)
         for layer in layers:
             if isinstance(layer, nn.Conv2d):
-                values = normed(layer, next(layers), values)
+                values = convolve_and_normalise(layer, next(layers), values)
             else:
                 values = layer(values)
         return values
 
 
-def normed(convolution: nn.Conv2d, norm: nn.Module, values: Tensor) -> Tensor:
-    """Batch norm of a convolution, by scaled weights if its statistics do not move."""
+def convolve_and_normalise(convolution: nn.Conv2d, norm: nn.Module, values: Tensor) -> Tensor:
+    """Convolution and batch norm; in evaluation mode as one convolution with scaled weights."""
     if norm.training or not isinstance(norm, nn.BatchNorm2d):
         return norm(convolution(values))
     mean, variance = cast("Tensor", norm.running_mean), cast("Tensor", norm.running_var)

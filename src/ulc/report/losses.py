@@ -43,7 +43,7 @@ def class_losses(findings: Findings, chosen: list[int]) -> list[ClassLosses]:
     given = torch.from_numpy(findings.given.astype(np.int64))
     model = GaussianLossMixture()
     own = model.fit(losses, given, findings.classes)
-    chosen_fit = own.fit[chosen].tolist()
+    chosen_fit = own.reliable[chosen].tolist()
     every = own if all(chosen_fit) else model.fit(losses, torch.zeros_like(given), 1)
     # Members of each class without looking through all rows once for each.
     order = np.argsort(findings.given, kind="stable")

@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all, and read without running what they hold."""
+"""Write files atomically, and read npz files without unpickling."""
 
 import os
-import tempfile
+import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -40,16 +40,15 @@ def check_output_file(
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write to a temporary name beside `path`, flush it to the disk, and rename it."""
+    """Write a temporary file beside `path`, flush it to the disk, and rename it to `path`."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        temporary = Path(name)
         try:
-            with os.fdopen(handle, "wb") as stream:
+            # Mode x opens with O_EXCL and permissions 0o666, less the user's umask.
+            with temporary.open("xb") as stream:
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-            temporary.chmod(0o666 & ~current_umask())
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -60,17 +59,10 @@ def write_whole(path: Path, content: bytes) -> None:
         ) from None
 
 
-def current_umask() -> int:
-    """The mask under which the user creates files (mkstemp ignores it)."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def read_npz(file: Path | BinaryIO) -> dict[str, NDArray[Any]]:
-    """All arrays of an npz file, or a ValueError that says what is wrong with it.
+    """Read all arrays of an npz file; a ValueError says what is wrong with it.
 
-    An object array would need a pickle, which could run code, and is refused.
+    Object arrays are refused, because reading their pickle could run code.
     """
     arrays = {}
     try:

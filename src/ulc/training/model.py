@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ulc.algorithms.base import array, seeded
 from ulc.blocks.learner import evaluating, mean_prediction
-from ulc.blocks.uncertainty import draw_members, monte_carlo, normalised_entropy
+from ulc.blocks.uncertainty import draw_mask_seeds, monte_carlo_dropout, normalised_entropy
 from ulc.config import NetworkSpec, Spec, checked
 from ulc.data.preprocessing import Preprocessing
 from ulc.errors import InputError
@@ -101,7 +101,7 @@ class Model:
         device = next(self.networks.parameters()).device
         doubts, noises = [], []
         with seeded(seed, UNCERTAINTY):
-            drawn = [draw_members(each, passes) for each in self.members]
+            drawn = [draw_mask_seeds(each, passes) for each in self.members]
             for part in stored.split(size):
                 ready = self.spec.preprocessing.ready(part.to(device))
                 said = [integrated(*each, ready) for each in zip(self.members, drawn, strict=True)]
@@ -173,4 +173,4 @@ def integrated(
 ) -> tuple[Tensor, Tensor | None]:
     """Monte-Carlo dropout with batch norm frozen."""
     with evaluating(network):
-        return monte_carlo(network, inputs, members)
+        return monte_carlo_dropout(network, inputs, members)
