@@ -1,4 +1,4 @@
-"""Decisions about labels, put into a copy of the data that can be learned from again."""
+"""Decisions about labels change a copy of the data, and the copy can be read again."""
 
 import csv
 import json
@@ -185,7 +185,7 @@ def test_verified_before_stays_verified_in_its_own_words(ulc):
     assert "ulc audit data.corrected.csv --id name --verified seen" in printed.out
     rows = read_rows("data.corrected.csv")
     assert [row["seen"] for row in rows] == ["Yes", "", "Yes", *[""] * 6]
-    # What was verified is no issue, though the judgement doubts it.
+    # A verified label is no issue, even if the judgement doubts it.
     assert ulc("apply", run.path, "--accept-all", "-q")[0] == 0
     assert names_of(prepared("data.corrected.csv"))[:3] == ["dog", "dog", "чай"]
 
@@ -222,7 +222,7 @@ def test_parquet_keeps_its_types(ulc, kind):
         assert after["label"].dtype == frame["label"].dtype
     assert after["verified"].tolist() == [True, True] + [False] * 7
     assert [int(each) for each in after["label"]] == [1, 7, 2, 0, 1, 2, 0, 1, 2]
-    # Once more: the column that is there now is changed, not added again.
+    # The second time, the column exists: it is changed, not added again.
     again = judged_run(DataSpec(source="table", path="data.corrected.parquet"), {}, "again")
     write_decisions("12,reject,2")
     assert ulc("apply", again.path, "decisions.csv", "-q")[0] == 0
@@ -238,7 +238,7 @@ def test_a_parquet_column_of_numbers_takes_no_word(ulc):
     write_decisions("0,relabel,cat")
     code, printed = ulc("apply", run.path, "decisions.csv")
     assert code == 2
-    assert "holds values of type int64, of which 'cat' is none" in printed.err
+    assert "holds values of type int64, and 'cat' is not such a value" in printed.err
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -357,7 +357,7 @@ def test_other_data_and_noise_made_on_purpose_give_a_list(ulc, table_run):
     code, printed = ulc("apply", run.path, "decisions.csv", "--json")
     assert code == 0
     told = json.loads(printed.out)
-    assert "on purpose" in told["note"]
+    assert "added noise or imbalance" in told["note"]
     assert told["next_command"] is None
     rows = read_rows("data.corrected.csv")
     assert [row["id"] for row in rows] == [f"r{i}" for i in range(9)]
@@ -401,8 +401,8 @@ def test_a_decision_goes_before_accepting_all(ulc, table_run):
 @pytest.mark.parametrize(
     ("rows", "header", "message"),
     [
-        (["r99,reject,"], None, "row 1: no row is called 'r99' in"),
-        (["r0,accept,dog", "r0,reject,cat"], None, "row 2: 'r0' was decided otherwise in a row"),
+        (["r99,reject,"], None, "row 1: no row has the id 'r99' in"),
+        (["r0,accept,dog", "r0,reject,cat"], None, "row 2: 'r0' has another decision in a row"),
         (["r0,relabel,dog", "r0,relabel,cat"], None, "(relabel 'dog'); keep one of the two"),
         (["r0,maybe,dog"], None, "row 1: unknown decision 'maybe'; give accept, reject or relabel"),
         (["r0,dog"], "id,label", "no column 'decision'; give the columns id, decision and label"),
@@ -431,7 +431,7 @@ def test_bad_decisions_are_told_in_one_sentence(ulc, table_run, rows, header, me
         ([], "give the decisions as FILE.csv, or accept all issues with --accept-all"),
         (["nothing.csv"], "nothing.csv: no such file; give the decisions as FILE.csv"),
         (["run"], "run: a folder"),
-        (["run/spec.toml"], "decisions end in .csv or .tsv"),
+        (["run/spec.toml"], "decisions are read from .csv or .tsv"),
         (["--below", "0.3"], "add --accept-all"),
         (["--accept-all", "--below", "3"], "scores lie between 0 and 1"),
         (["--accept-all", "--out", "x.tsv"], "let the name end in .csv"),
@@ -453,10 +453,10 @@ def test_bad_calls_are_told_in_one_sentence(ulc, table_run, arguments, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda: Path("data.csv").unlink(), "data.csv: the data of the run are not there any more"),
+        (lambda: Path("data.csv").unlink(), "data.csv: the run's data no longer exist"),
         (
             lambda: Path("data.csv").write_text(TABLE + "r9,1,cat,z\n", encoding="utf-8"),
-            "the run had 9 rows of these data, now they have 10",
+            "had 9 rows when the run was made, now it has 10",
         ),
         (
             lambda: Path("data.csv").write_text(TABLE.replace("r3,1,cat", "r3,1,dog"), "utf-8"),
@@ -466,7 +466,7 @@ def test_bad_calls_are_told_in_one_sentence(ulc, table_run, arguments, message):
             lambda: Path("data.csv").write_text(TABLE.replace("r3,", "q3,"), "utf-8"),
             "row 3 of the run was 'r3', now it is 'q3'",
         ),
-        (lambda: Path("run/ids.json").unlink(), "ids.json is missing"),
+        (lambda: Path("run/ids.json").unlink(), "ids.json, the ids of its rows, is missing"),
         (lambda: Path("run/ids.json").write_text("[]"), "ids.json names 0 rows"),
         (lambda: Path("run/verified.json").write_text("[99]"), "verified.json is damaged"),
         (lambda: Path("run/verified.json").write_text('["x"]'), "verified.json is damaged"),
@@ -503,14 +503,14 @@ def test_rows_without_ids_are_called_by_position(ulc):
     write_decisions("r0,reject,")
     code, printed = ulc("apply", run.path, "decisions.csv")
     assert code == 2
-    assert "called by position, 0 to 8" in printed.err
+    assert "named by position, 0 to 8" in printed.err
     write_decisions("3,relabel,dog")
     code, printed = ulc("apply", run.path, "decisions.csv")
     assert "--features kind" in printed.out
     assert names_of(prepared("data.corrected.csv"))[3] == "dog"
 
 
-# --- doors
+# --- Python and command line
 
 
 def test_python_takes_a_run_a_frame_and_a_path(table_run):
@@ -525,7 +525,7 @@ def test_python_takes_a_run_a_frame_and_a_path(table_run):
 
 
 def test_what_next_says_can_be_typed_into_train(ulc, table_run):
-    """`ulc train` takes the options that are printed; names with spaces survive."""
+    """`ulc train` accepts the printed options, also column names with spaces."""
     text = TABLE.replace("kind", "my kind").replace("id,", "my id,")
     Path("data.csv").write_text(text, encoding="utf-8")
     data = DataSpec(source="table", path="data.csv", id="my id", features=("my kind", "note"))

@@ -58,7 +58,7 @@ def test_another_cache_can_be_named(ulc, pictures, tmp_path):
         (("pictures.npz", "--out", "f.csv"), "--out f.csv: let the name end in .npz"),
         (("pictures.npz", "--out", "no/f.npz"), "there is no folder no; make it first"),
         (("pictures.npz", "--out", "pictures.npz"), "these are the images themselves"),
-        (("vectors.npz", "--out", "f.npz"), "vectors: 4 numbers a row are no images"),
+        (("vectors.npz", "--out", "f.npz"), "vectors: holds vectors of 4 numbers, not images"),
         (("pictures.npz", "--out", "f.npz", "--pca", "13"), "--pca 13: 60 training images"),
         (("pictures.npz", "--out", "f.npz", "--device", "moon"), "device 'moon' does not work"),
         (("gone.npz", "--out", "f.npz"), "gone.npz: no such file"),

@@ -1,4 +1,4 @@
-"""Backbones by name: what each says of itself, and one sentence where it does not work."""
+"""Backbones by name: their input and features, and one-sentence errors."""
 
 import sys
 from importlib.util import find_spec
@@ -97,7 +97,7 @@ def test_a_pair_that_does_not_match_is_said_in_one_sentence(package, tmp_path, m
 
 @pytest.fixture
 def timm(monkeypatch):
-    """What we use of timm: convolutional networks refuse img_size, transformers need it."""
+    """A stub of timm: convolutional networks refuse img_size, transformers need it."""
 
     def create_model(name, *, pretrained, num_classes, img_size=None):
         if name == "gone":
@@ -126,7 +126,9 @@ def test_timm_networks_come_with_their_own_preprocessing(name):
 
 @pytest.mark.usefixtures("timm")
 def test_a_network_that_timm_cannot_make_is_named():
-    with pytest.raises(InputError, match=r"'timm:gone' cannot be made \(Unknown model \(gone\)\);"):
+    with pytest.raises(
+        InputError, match=r"'timm:gone' cannot be loaded \(Unknown model \(gone\)\);"
+    ):
         load_backbone("timm:gone")
 
 
@@ -169,7 +171,7 @@ def test_a_torchvision_network_with_another_end_is_refused(monkeypatch):
         get_model=lambda _, weights: Classifying("tail"),
     )
     monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace(models=models))
-    with pytest.raises(InputError, match=r"'torchvision:some' has no classifier that we know"):
+    with pytest.raises(InputError, match=r"'torchvision:some' has no layer fc, classifier"):
         load_backbone("torchvision:some")
 
 
@@ -188,7 +190,7 @@ def test_efficientnet_lite0_says_its_input_and_its_padding_follows_the_size():
 
 @real_weights
 def test_efficientnet_lite0_sees_what_it_saw_before(tmp_path):
-    """The recipe that reproduces features made elsewhere: benchmarks/embed_cifar10.py."""
+    """The preprocessing reproduces another program's features (benchmarks/embed_cifar10.py)."""
     through = Embedder(load_backbone(), tmp_path, torch.device("cpu"))
     (features,) = through.chunks(fashion.load().inputs[:1])
     largest = features[0].argsort()[::-1][:5]
@@ -200,7 +202,7 @@ def test_efficientnet_lite0_sees_what_it_saw_before(tmp_path):
 
 @real_weights
 def test_efficientnet_lite0_tells_garments_apart(tmp_path):
-    """Trousers, sandals and bags: chance would find a neighbour of one's own class in 5 of 17."""
+    """Trousers, sandals and bags: by chance, 5 of 17 neighbours have the same class."""
     garments = fashion.load()
     chosen = np.concatenate([np.flatnonzero(garments.labels == k)[:6] for k in (1, 5, 8)])
     through = Embedder(load_backbone(size=64), tmp_path, torch.device("cpu"))

@@ -1,4 +1,4 @@
-"""A run on embedded images predicts images: they take the way that its own took."""
+"""A run on embedded images predicts new images: they are embedded in the same way."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def photographs(folder, size, count=10, seed=0):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Photographs of 80 pixels, brought to 64, embedded at 8, five components, trained on."""
+    """A run on photographs of 80 pixels, resized to 64, embedded at 8, five components."""
     from ulc.config import DataSpec, RunSpec
     from ulc.data.sources import load_source
     from ulc.embedding.backbones import load_backbone
@@ -109,7 +109,7 @@ def test_features_that_another_embedding_made_are_refused(made, ulc):
     ulc("embed", "new", *TOY, "--out", "other.npz", "--pca", 5, "-q")
     code, printed = ulc("predict", run, "other.npz")
     assert code == 2
-    assert "other.npz: embedded in another way than the run's data" in printed.err
+    assert "other.npz: not embedded as the run's data" in printed.err
     with np.load("other.npz") as arrays:
         np.savez("bare.npz", X=arrays["X"])
     assert ulc("predict", run, "bare.npz", "-q")[0] == 0
@@ -122,7 +122,7 @@ def test_a_backbone_with_other_weights_is_refused(made, ulc, monkeypatch):
     monkeypatch.setattr(Toy, "__init__", lambda self: before(self, seed=1))
     code, printed = ulc("predict", run, "new", "-q")
     assert code == 2
-    assert "backbone 'toy_backbones:Toy' has other weights or another preprocessing" in printed.err
+    assert "backbone 'toy_backbones:Toy' differs in weights or preprocessing" in printed.err
 
 
 def test_a_damaged_embedding_is_said(made):
@@ -130,5 +130,5 @@ def test_a_damaged_embedding_is_said(made):
     arrays = read_npz(run / "embedding.npz")
     assert StoredEmbedding.read({"X": np.ones(3)}, "bare.npz") is None
     del arrays["embedding_scale"]
-    with pytest.raises(InputError, match=r"f\.npz: what it holds of the embedding is damaged"):
+    with pytest.raises(InputError, match=r"f\.npz: the description of the embedding is damaged"):
         StoredEmbedding.read(arrays, "f.npz")

@@ -1,4 +1,4 @@
-"""Principal components: orthonormal, fitted on what they are given, one scale, fixed signs."""
+"""Principal components: orthonormal, fitted on training rows, one scale, fixed signs."""
 
 import numpy as np
 import pytest

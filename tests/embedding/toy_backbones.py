@@ -1,11 +1,11 @@
-"""Small networks that a test can name as `toy_backbones:…`."""
+"""Small networks for tests, named `toy_backbones:…`."""
 
 import torch
 from torch import nn
 
 
 class Toy(nn.Module):
-    """A frozen random convolution, batch norm and dropout, pooled: what eval mode must tame."""
+    """Random convolution, batch norm and dropout, pooled; needs evaluation mode."""
 
     size = 8
 
@@ -25,7 +25,7 @@ class Toy(nn.Module):
 
 
 class Killed(Toy):
-    """Dies after so many images, as if by the user's hand."""
+    """Raises KeyboardInterrupt after some images."""
 
     survives = 400
 
@@ -36,7 +36,7 @@ class Killed(Toy):
 
 
 class Colours(nn.Module):
-    """The mean of each channel of what it is given."""
+    """Returns the mean of each input channel."""
 
     size, mean, std = 4, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
 
@@ -45,7 +45,7 @@ class Colours(nn.Module):
 
 
 class Maps(Toy):
-    """Forgets to pool."""
+    """Returns a feature map without pooling."""
 
     def forward(self, images):
         return self.convolution(images)
@@ -77,7 +77,7 @@ class Undefined(Toy):
 
 
 class Greedy(Toy):
-    """Asks for an unknown way to resize."""
+    """Asks for an unknown interpolation."""
 
     interpolation = "lanczos"
 
@@ -89,5 +89,5 @@ class Flat(Toy):
 
 
 def number():
-    """No network at all."""
+    """Returns no network."""
     return 3

@@ -1,4 +1,4 @@
-"""A model for other programs says what PyTorch says, whatever the batch."""
+"""An exported model gives PyTorch's probabilities for every batch size."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ SHAPES = {"mlp": (6,), "small_cnn": (3, 18, 22)}
 
 
 def model(network="mlp", networks=2, own=None):
-    """Untrained, but with statistics in its batch norms."""
+    """An untrained model with batch norm statistics."""
     shape = SHAPES[network]
     channels = 3 if len(shape) == 3 else 6
     spec = ModelSpec(
@@ -83,7 +83,7 @@ def test_a_graph_that_differs_is_not_handed_over(monkeypatch):
 
 
 def tiny_graph():
-    """Says (0, 0, 0) of every row."""
+    """An ONNX graph that gives (0, 0, 0) for every row."""
     from onnx import TensorProto, helper
 
     zero = helper.make_node("Constant", [], ["zero"], value_float=0.0)

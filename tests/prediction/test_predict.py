@@ -19,7 +19,7 @@ SCORED = {"is_label_issue", "label_score", "given_label", "suggested_label", "lo
 
 
 def rows(count=60, seed=0):
-    """Two numbers and a word that tell the class, and the class."""
+    """A table: two numbers and a word that depend on the class, and the class."""
     rng = np.random.default_rng(seed)
     kind = np.arange(count) % 3
     return pd.DataFrame(
@@ -34,7 +34,7 @@ def rows(count=60, seed=0):
 
 
 def pictures(folder, size=12, count=8, mode="RGB"):
-    """A folder for each class, told by its brightness."""
+    """A folder of images for each class; the brightness depends on the class."""
     rng = np.random.default_rng(size)
     for number in range(3 * count):
         path = Path(folder, NAMES[number % 3], f"{number}.png")
@@ -297,9 +297,14 @@ def _mistakes():
 @pytest.mark.parametrize(
     ("run", "data", "options", "message"),
     [
-        ("vector", "wide.npz", (), "wide.npz: 3 numbers a row, but the run learned from 2"),
+        (
+            "vector",
+            "wide.npz",
+            (),
+            "wide.npz: vectors of 3 numbers, but the run learned from vectors of 2",
+        ),
         ("vector", "holes.npz", (), "row 0, column 1 is nan"),
-        ("vector", "no_x.npz", (), "no array 'X' in it"),
+        ("vector", "no_x.npz", (), "has no array 'X'"),
         ("vector", "short.npz", (), "short.npz: 2 labels for 4 rows"),
         ("vector", "table.csv", (), "a table, but the run learned from vectors of 2 numbers"),
         ("vector", "photos", (), "images, but the run learned from vectors of 2 numbers"),
@@ -344,5 +349,8 @@ def test_two_splits_without_one_for_training_are_a_question(table_run, ulc):
     datasets = pytest.importorskip("datasets")
     split = datasets.Dataset.from_pandas(rows(3))
     datasets.DatasetDict({"may": split, "june": split}).save_to_disk("hf")
-    assert "hf: which split of may, june? give its folder" in ulc("predict", table_run, "hf")[1].err
+    assert (
+        "hf: has the splits may, june; give the folder of one"
+        in ulc("predict", table_run, "hf")[1].err
+    )
     assert ulc("predict", table_run, "hf/june", "-q")[0] == 0

@@ -1,1 +1,1 @@
-"""What people decided about labels, put into a copy of their data."""
+"""Apply people's decisions about labels to a copy of their data."""

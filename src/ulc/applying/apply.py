@@ -1,4 +1,4 @@
-"""From a run and what somebody decided to a corrected copy of the data."""
+"""Write a corrected copy of a run's data from decisions about its labels."""
 
 import re
 import shlex
@@ -25,32 +25,34 @@ CORRECTED = re.compile(r"(.+)\.corrected(?:-(\d+))?")
 
 @dataclass(frozen=True)
 class Accepting:
-    """Which issues are accepted though nobody looked at them.
+    """Accept label issues that nobody has decided.
 
-    below: only those with a lower label_score; None: all
+    below: only issues with a lower label_score; None: all
     """
 
     below: float | None = None
 
     def __post_init__(self) -> None:
         if self.below is not None and not 0 <= self.below <= 1:
-            raise InputError(f"--below {self.below}: scores lie between 0 and 1; give one of them")
+            raise InputError(
+                f"--below {self.below}: scores lie between 0 and 1; give such a number"
+            )
 
     def among(self, rows: RunRows) -> NDArray[np.bool_]:
-        """(N,) the issues that are meant."""
+        """(N,) which issues are accepted."""
         return rows.issue if self.below is None else rows.issue & (rows.score < self.below)
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What was written.
+    """Result of `apply`: the file and counts.
 
     accepted, rejected, relabelled: decisions
-    accepted_unseen: issues that were accepted all together
-    changed: labels that are other than they were
+    accepted_unseen: issues accepted without a decision
+    changed: labels that differ from the run's given labels
     verified: labels that are verified now
-    new_classes: labels that no row of the run was given or could have been suggested
-    next_command: what audits the result; None where it is only a list
+    new_classes: new labels that are not classes of the run
+    next_command: command that audits the file; None: the file is only a list of labels
     """
 
     out: str
@@ -66,7 +68,7 @@ class Applied:
     next_command: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """Return a dictionary for JSON."""
         return asdict(self) | {"new_classes": list(self.new_classes)}
 
 
@@ -78,10 +80,10 @@ def apply(
     accepting: Accepting | None = None,
     force: bool = False,
 ) -> Applied:
-    """Write a copy of the run's data with labels as decided, and read nothing but labels.
+    """Write a copy of the run's data with the decided labels.
 
-    accepting: issues that nobody decided and that are accepted nevertheless, unverified
-    force: `out` may be the file that the run learned from
+    accepting: accept issues that nobody has decided; they do not become verified
+    force: allow `out` to replace the file that the run learned from
     """
     if decisions is None and accepting is None:
         raise InputError("give the decisions as FILE.csv, or accept all issues with --accept-all")
@@ -119,7 +121,7 @@ def apply(
 def combine_labels(
     original: Original, rows: RunRows, decided: RowDecisions, unseen: NDArray[np.bool_]
 ) -> NewLabels:
-    """A decision first, then what is accepted unseen, else the label as it is."""
+    """Return the decided label, else the suggestion if accepted unseen, else the present label."""
     labels = original.labels.copy()
     labels[unseen] = rows.suggested[unseen]
     labels[decided.mask] = decided.label[decided.mask]
@@ -127,20 +129,18 @@ def combine_labels(
 
 
 def open_original(folder: RunFolder, rows: RunRows) -> Original:
-    """The data that the run learned from, as they are now."""
+    """Open the data that the run learned from."""
     spec = folder.spec
     if spec.noise.kind != "none" or spec.imbalance.kind != "none":
         return LabelList(
             rows,
-            "The run made its labels noisy or its classes uneven on purpose, so this is a list of "
-            "its rows by id, not a copy of the data.",
+            "The run added noise or imbalance to its data, so this is a list of its rows by id, "
+            "not a copy of the data.",
         )
     if spec.data.path and not Path(spec.data.path).exists():
-        raise InputError(
-            f"{spec.data.path}: the data of the run are not there any more; put them back"
-        )
+        raise InputError(f"{spec.data.path}: the run's data no longer exist; put them back")
     skipped = folder.read_json("data.json").get("skipped", [])
-    # Each imports what it needs: pandas, Pillow.
+    # Imported here: they need pandas or Pillow.
     if spec.data.source == "npz":
         from ulc.applying.npz_file import NpzFile
 
@@ -153,16 +153,16 @@ def open_original(folder: RunFolder, rows: RunRows) -> Original:
         from ulc.applying.image_folder import ImageFolder
 
         return ImageFolder(spec.data, skipped)
-    called = "the position, from 0, of" if rows.ids is None else "what the data call"
+    called = "the position, from 0, of" if rows.ids is None else "the id of"
     return LabelList(
         rows,
-        f"A copy of data of the kind '{spec.data.source}' cannot be written, so this is a list: id "
-        f"is {called} each row of the training set; put the labels into your data by it.",
+        f"Data of the kind '{spec.data.source}' cannot be copied, so this is a list: the column id "
+        f"is {called} each row of the training set; use it to put the labels into your data.",
     )
 
 
 def default_out(data: DataSpec, suffix: str) -> Path:
-    """In the current folder, called as the data; corrected again, it is numbered."""
+    """Return NAME.corrected in the current folder; NAME.corrected-2 for data corrected before."""
     name = Path(data.path).absolute().name if data.path else data.source
     stem = Path(name).stem if Path(name).suffix.lower() == suffix else name
     match = CORRECTED.fullmatch(stem)

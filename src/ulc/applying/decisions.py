@@ -1,4 +1,4 @@
-"""What somebody decided: a table with the columns id, decision, label."""
+"""Read decisions about labels: a table with the columns id, decision, label."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ ACCEPT, REJECT, RELABEL = DECISIONS = ("accept", "reject", "relabel")
 
 @dataclass(frozen=True)
 class Decision:
-    """One row of the table; `where` says which, for messages."""
+    """One row of the table; `where` names the row in error messages."""
 
     id: str
     decision: str
@@ -29,10 +29,10 @@ class Decision:
 
 @dataclass(frozen=True)
 class RowDecisions:
-    """What was decided for each of N rows of a run.
+    """Decisions for the N rows of a run.
 
-    kind: (N,) the decision, or None
-    label: (N,) the label that results, where there is a decision
+    kind: (N,) the decision; None: no decision
+    label: (N,) the resulting label; None: no decision
     """
 
     kind: Texts
@@ -40,17 +40,17 @@ class RowDecisions:
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """(N,) the rows that somebody decided."""
+        """(N,) which rows have a decision."""
         decided: NDArray[np.bool_] = self.kind != None  # noqa: E711 (element by element)
         return decided
 
     def count(self, kind: str) -> int:
-        """How many decisions are of this kind."""
+        """Count the decisions of this kind."""
         return int((self.kind == kind).sum())
 
 
 def read_decisions(source: "Path | DataFrame") -> list[Decision]:
-    """The decisions in a CSV or TSV file or a frame; a row without a decision is none."""
+    """Read decisions from a CSV or TSV file or a frame; skip rows without a decision."""
     if isinstance(source, Path):
         table, name = read_decision_file(source), str(source)
     else:
@@ -74,12 +74,14 @@ def read_decisions(source: "Path | DataFrame") -> list[Decision]:
 
 
 def read_decision_file(path: Path) -> "DataFrame":
-    """The table, every value as it is written."""
+    """Read the table; every value stays text."""
     if not path.is_file():
         what = "a folder" if path.is_dir() else "no such file"
         raise InputError(f"{path}: {what}; give the decisions as FILE.csv")
     if path.suffix.lower() not in SEPARATORS:
-        raise InputError(f"{path}: decisions end in {' or '.join(SEPARATORS)}; save them so")
+        raise InputError(
+            f"{path}: decisions are read from {' or '.join(SEPARATORS)}; save them as such a file"
+        )
     try:
         table = read_text(path, SEPARATORS[path.suffix.lower()], missing=())
     except OSError as error:
@@ -91,7 +93,7 @@ def read_decision_file(path: Path) -> "DataFrame":
 
 
 def check_decision(decision: Decision) -> Decision:
-    """Raise unless it can be understood by itself."""
+    """Raise if the decision is unknown, or relabels without a label."""
     if decision.decision not in DECISIONS:
         raise InputError(
             f"{decision.where}: unknown decision '{decision.decision}'; "
@@ -105,7 +107,7 @@ def check_decision(decision: Decision) -> Decision:
 
 
 def decide(rows: RunRows, decisions: list[Decision]) -> RowDecisions:
-    """Every decision at its row; the same one may come twice, but not another."""
+    """Assign every decision to its row; a row may repeat its decision, not contradict it."""
     decided = RowDecisions(np.full(len(rows), None, object), np.full(len(rows), None, object))
     for each in decisions:
         place = rows.place(each.id, each.where)
@@ -113,7 +115,7 @@ def decide(rows: RunRows, decisions: list[Decision]) -> RowDecisions:
         before = decided.kind[place]
         if before is not None and (before, decided.label[place]) != (each.decision, label):
             raise InputError(
-                f"{each.where}: '{each.id}' was decided otherwise in a row above "
+                f"{each.where}: '{each.id}' has another decision in a row above "
                 f"({before} '{decided.label[place]}'); keep one of the two"
             )
         decided.kind[place], decided.label[place] = each.decision, label
@@ -121,7 +123,7 @@ def decide(rows: RunRows, decisions: list[Decision]) -> RowDecisions:
 
 
 def resulting_label(rows: RunRows, place: int, decision: Decision) -> str:
-    """The label that the row has after it."""
+    """Return the row's label after the decision."""
     if decision.decision == RELABEL:
         return decision.label
     expected = rows.suggested[place] if decision.decision == ACCEPT else rows.given[place]

@@ -1,4 +1,4 @@
-"""A folder of images: its copy is a table of paths and labels."""
+"""A folder of images; its corrected copy is a table of paths and labels."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from ulc.labels.table import as_csv, as_objects
 
 
 class ImageFolder:
-    """Images in class folders; those that a run left out as broken are not in it."""
+    """Images in class folders, without the broken ones that the run left out."""
 
     suffix = ".csv"
 
@@ -33,11 +33,11 @@ class ImageFolder:
 
     @property
     def ids(self) -> Sequence[str]:
-        """Full paths."""
+        """Return the full paths."""
         return list(map(readable, self.paths))
 
     def copy(self, new_labels: NewLabels, out: Path) -> bytes:
-        """Columns image, label, verified."""
+        """Return a CSV with the columns image, label, verified."""
         refuse_missing_names(new_labels.labels, out)
         columns = {
             "image": as_objects([path_in_table(path, out.parent) for path in self.paths]),
@@ -47,6 +47,6 @@ class ImageFolder:
         return as_csv(columns)
 
     def options(self) -> list[str]:
-        """The names of the columns, and how images were read."""
+        """Return the options for the column names and the image size."""
         size = [] if self.spec.size is None else ["--size", str(self.spec.size)]
         return ["--image", "image", "--label", "label", "--verified", "verified", *size]

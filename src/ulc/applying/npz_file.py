@@ -1,4 +1,4 @@
-"""A copy of an npz file with other labels."""
+"""Copy an npz file with corrected labels."""
 
 import zipfile
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from ulc.labels.table import as_objects
 
 
 class NpzFile:
-    """Arrays X, y and what else there is."""
+    """An npz file with X, y and any other arrays."""
 
     suffix = ".npz"
     note = None
@@ -26,41 +26,41 @@ class NpzFile:
         self.path = Path(spec.path or "")
         self.arrays = read_arrays(self.path)
         if "y" not in self.arrays:
-            raise InputError(f"{self.path}: no array 'y' in it any more; put it back")
+            raise InputError(f"{self.path}: has no array 'y' any more; put it back")
         self.class_names, numbers = read_labels(self.arrays, str(self.path))
         self.labels = as_objects(self.class_names)[numbers["y"]]
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """The array `ids`."""
+        """Return the array `ids`."""
         return as_text(self.arrays["ids"], f"{self.path}: ids") if "ids" in self.arrays else None
 
     @cached_property
     def verified(self) -> NDArray[np.bool_]:
-        """The array `verified`."""
+        """Return the array `verified`; without it, no label is verified."""
         if "verified" not in self.arrays:
             return np.zeros(len(self.labels), bool)
         return as_flags(self.arrays["verified"], str(self.path))
 
     def options(self) -> list[str]:
-        """Arrays are known by their names."""
+        """Return no options: arrays are found by their names."""
         return []
 
     def copy(self, new_labels: NewLabels, _: Any) -> bytes:
-        """All arrays, with `y` and `verified` (and `class_names`, for a new class) changed."""
+        """Return the npz file with new `y`, `verified` and, for a new class, `class_names`."""
         arrays = dict(self.arrays)
         if new_labels.changed.any():
             arrays |= self.relabelled(new_labels)
         verified = self.verified | new_labels.decided
         if "verified" in arrays or verified.any():
             arrays["verified"] = verified
-        read_labels(arrays, str(self.path))  # raises where the result could not be read again
+        read_labels(arrays, str(self.path))  # raises if the copy could not be read again
         with zipfile.ZipFile(self.path) as archive:
             compressed = any(each.compress_type for each in archive.infolist())
         return npz_bytes(arrays, compressed=compressed)
 
     def relabelled(self, new_labels: NewLabels) -> dict[str, NDArray[Any]]:
-        """The arrays that change."""
+        """Return the arrays that change."""
         new = [name for name in dict.fromkeys(new_labels.labels) if name not in self.class_names]
         changed: dict[str, NDArray[Any]] = {}
         if new and "class_names" in self.arrays:
@@ -78,7 +78,7 @@ class NpzFile:
         return changed | {"y": as_before if np.array_equal(as_before, labels) else labels}
 
     def as_texts(self, new_labels: NewLabels) -> NDArray[Any]:
-        """Text labels, of the kind that they are."""
+        """Return text labels in the type of `y`: str or bytes."""
         given = self.arrays["y"]
         texts = as_objects(as_text(given, f"{self.path}: y"))
         texts[new_labels.changed] = new_labels.labels[new_labels.changed]
@@ -86,7 +86,7 @@ class NpzFile:
         return np.char.encode(labels, "utf-8") if given.dtype.kind == "S" else labels
 
     def numbers(self, new: list[str]) -> dict[str, int]:
-        """The number of every class, new ones too."""
+        """Return the number of every class, including new classes."""
         numbers = {name: place for place, name in enumerate(self.class_names)}
         for name in new:
             if "class_names" in self.arrays:

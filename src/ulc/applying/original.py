@@ -1,4 +1,4 @@
-"""The data of a run as they are now, and how a copy with other labels is written."""
+"""The present data of a run, and their copy with corrected labels."""
 
 import io
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from ulc.labels.table import as_csv, as_objects
 
 @dataclass(frozen=True)
 class NewLabels:
-    """What a copy should say of the N rows of a run.
+    """Labels for the copy, for the N rows of a run.
 
-    labels: (N,) text of every label
-    changed: (N,) where it is another than now
-    decided: (N,) the rows that become verified
+    labels: (N,) labels as text
+    changed: (N,) which labels differ from the present data
+    decided: (N,) which rows become verified
     """
 
     labels: Texts
@@ -28,45 +28,45 @@ class NewLabels:
 
 
 class Original(Protocol):
-    """Data on the disk, seen as the rows that the run has of them, in its order."""
+    """Data on disk, restricted to the rows of the run, in the run's order."""
 
     @property
     def suffix(self) -> str:
-        """How a copy's name ends."""
+        """File suffix of a copy."""
         ...
 
     @property
     def note(self) -> str | None:
-        """What the user should know about the copy."""
+        """Remark about the copy for the user."""
         ...
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """What the data call the rows."""
+        """Ids of the rows."""
         ...
 
     @property
     def labels(self) -> Texts:
-        """(N,) labels as text, as they are now."""
+        """(N,) present labels as text."""
         ...
 
     @property
     def verified(self) -> NDArray[np.bool_]:
-        """(N,) which of them somebody has checked."""
+        """(N,) which labels somebody has checked."""
         ...
 
     def copy(self, new_labels: NewLabels, out: Any) -> bytes:
-        """The content of a file `out` with the labels new_labels and all else as it is."""
+        """Return the content of the file `out`: new labels, all else unchanged."""
         ...
 
     def options(self) -> list[str]:
-        """What to say beside the file to have it read as the data were; None in it: nothing."""
+        """Return command-line options that read the copy as the data were read."""
         ...
 
 
 @dataclass(frozen=True)
 class LabelList:
-    """Where no copy of the data can be made: a list of ids and labels."""
+    """A list of ids and labels, for data that cannot be copied."""
 
     rows: RunRows
     note: str | None
@@ -74,46 +74,45 @@ class LabelList:
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """Those of the run."""
+        """Ids of the run's rows."""
         return self.rows.ids
 
     @property
     def labels(self) -> Texts:
-        """Those of the run."""
+        """Given labels of the run."""
         return self.rows.given
 
     @property
     def verified(self) -> NDArray[np.bool_]:
-        """Those of the run."""
+        """Labels that were verified before the run."""
         return self.rows.verified
 
     def copy(self, new_labels: NewLabels, _: Any) -> bytes:
-        """Columns id, label, verified."""
+        """Return a CSV with the columns id, label, verified."""
         verified = (self.verified | new_labels.decided).astype(int)
         columns = {"id": self.rows.names, "label": new_labels.labels, "verified": verified}
         return as_csv(columns)
 
     def options(self) -> list[str]:
-        """It cannot be read as data."""
+        """Return no options: the list cannot be read as data."""
         return []
 
 
 def check_unchanged(original: Original, rows: RunRows, path: str) -> None:
-    """Raise unless the data are those that the run saw.
+    """Raise if the data have changed since the run.
 
-    A label that somebody has verified since may be another one: it was corrected in place.
+    Labels that somebody has verified since then may differ: they were corrected in place.
     """
     remedy = "put them back as they were, or train again"
     if len(original.labels) != len(rows):
         raise InputError(
-            f"{path}: the run had {len(rows)} rows of these data, now they have "
+            f"{path}: had {len(rows)} rows when the run was made, now it has "
             f"{len(original.labels)}; {remedy}"
         )
     if original.ids is not None:
         if rows.ids is None:
             raise InputError(
-                f"{rows.where}: ids.json is missing, which says what its rows are called; "
-                "train again with --fresh"
+                f"{rows.where}: ids.json, the ids of its rows, is missing; train again with --fresh"
             )
         other = as_objects(original.ids) != as_objects(rows.ids)
         if other.any():
@@ -132,7 +131,7 @@ def check_unchanged(original: Original, rows: RunRows, path: str) -> None:
 
 
 def npz_bytes(arrays: dict[str, NDArray[Any]], *, compressed: bool) -> bytes:
-    """The bytes of an npz file."""
+    """Return the bytes of an npz file."""
     buffer = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez
     save(buffer, **arrays)  # type: ignore[arg-type]

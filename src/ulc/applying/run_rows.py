@@ -1,4 +1,4 @@
-"""The rows of a run as a person who decides knows them: by id, with labels as text."""
+"""The rows of a run for decisions: ids, and labels as text."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,12 +17,12 @@ Texts = NDArray[Any]  # of str objects
 
 @dataclass(frozen=True)
 class RunRows:
-    """N rows in data set order.
+    """The N rows of a run in the order of the data.
 
-    ids: what the run calls them; None: by position
+    ids: None: rows are named by position
     given, suggested: (N,) labels as text
-    issue, score: (N,) as in labels.csv
-    verified: (N,) the labels that somebody had checked before
+    issue, score: (N,) is_label_issue and label_score, as in labels.csv
+    verified: (N,) which labels somebody had checked before the run
     """
 
     where: str
@@ -36,13 +36,13 @@ class RunRows:
 
     @classmethod
     def of(cls, folder: RunFolder) -> Self:
-        """Those of a finished run."""
+        """Read the rows of a finished run."""
         judgement, names = folder.judgement, folder.read_json("data.json")["class_names"]
         ids = folder.ids
         if len(set(names)) < len(names):
             raise InputError(
-                f"{folder.path}: two classes are called the same, so a label's name does not say "
-                "which is meant; rename one in the data and train again"
+                f"{folder.path}: two classes have the same name, so a label is ambiguous; "
+                "rename one in the data and train again"
             )
         if ids is not None and len(ids) != len(judgement.given):
             raise InputError(
@@ -71,28 +71,28 @@ class RunRows:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Where each id is; −1 for one that several rows have."""
+        """Map each id to its row; −1: several rows have this id."""
         places: dict[str, int] = {}
         for place, name in enumerate(self.names):
             places[name] = -1 if name in places else place
         return places
 
     def place(self, name: str, where: str) -> int:
-        """The row that is called so."""
+        """Return the row with this id."""
         place = self.places.get(name)
         if place is None:
             called = (
-                f"whose rows have no ids and are called by position, 0 to {len(self) - 1}"
+                f"whose rows have no ids and are named by position, 0 to {len(self) - 1}"
                 if self.ids is None
                 else f"whose first row is '{self.ids[0]}'"
             )
             raise InputError(
-                f"{where}: no row is called '{name}' in {self.where}, {called}; "
+                f"{where}: no row has the id '{name}' in {self.where}, {called}; "
                 "give the run that the decisions are about"
             )
         if place < 0:
             raise InputError(
-                f"{where}: several rows of {self.where} are called '{name}', so it is not clear "
-                "which one is meant; give each row an id of its own (--id) and train again"
+                f"{where}: several rows of {self.where} have the id '{name}'; "
+                "give each row its own id (--id) and train again"
             )
         return place

@@ -1,4 +1,4 @@
-"""A copy of a table, CSV, TSV or parquet, with other labels."""
+"""Copy a table (CSV, TSV or parquet) with corrected labels."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -21,12 +21,12 @@ from ulc.labels.table import as_objects
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MARK = b"\xef\xbb\xbf"  # by which spreadsheets know UTF-8
+MARK = b"\xef\xbb\xbf"  # byte order mark, by which spreadsheets recognise UTF-8
 VERIFIED = "verified"
 
 
 class TableFile:
-    """A table; rows that a run left out because their image is broken stay as they are."""
+    """A table; rows with a broken image, which the run left out, are copied unchanged."""
 
     note = None
 
@@ -44,7 +44,7 @@ class TableFile:
         )
         names, broken = list(map(readable, self.paths)), set(skipped)
         kept = [i for i in range(len(table)) if not (names and names[i] in broken)]
-        self.rows = np.array(kept, np.int64)  # where in the table each row of the run is
+        self.rows = np.array(kept, np.int64)  # the table row of each row of the run
         self.labels: Texts = as_objects(notes.class_names)[notes.labels[self.rows]]
         ids = notes.ids or names
         self.ids: Sequence[str] | None = [ids[i] for i in kept] if ids else None
@@ -53,13 +53,13 @@ class TableFile:
         )
 
     def copy(self, new_labels: NewLabels, out: Path) -> bytes:
-        """All columns; those of the labels, of what is verified, of relative paths changed."""
+        """Return all columns, with new labels, verified flags and relative image paths."""
         if self.suffix == ".parquet":
             return self.parquet_copy(new_labels, out)
         return self.text_copy(new_labels, out)
 
     def options(self) -> list[str]:
-        """As the table was read, and which column says what is verified."""
+        """Return the options with which the table was read."""
         named = {
             "--label": self.spec.label,
             "--image": self.spec.image,
@@ -73,7 +73,7 @@ class TableFile:
         return given + ["--skip-broken"] * self.spec.skip_broken
 
     def moved_paths(self, values: Sequence[Any], out: Path) -> list[Any]:
-        """Image paths as the copy should hold them: a relative one starts at its folder."""
+        """Return image paths for the copy; relative paths are made relative to its folder."""
         here, there = self.path.absolute().parent, out.absolute().parent
         if here == there:
             return list(values)
@@ -83,7 +83,7 @@ class TableFile:
         ]
 
     def text_copy(self, new_labels: NewLabels, out: Path) -> bytes:
-        """Every other value as it is written, `NA` too."""
+        """Return CSV or TSV; every other value keeps its text, `NA` too."""
         refuse_missing_names(new_labels.labels[new_labels.changed], out)
         table = read_text(self.path, SEPARATORS[self.suffix], missing=()).fillna("")
         labels = table[self.roles.label].to_numpy(object, copy=True)
@@ -104,24 +104,24 @@ class TableFile:
         return MARK * start.startswith(MARK) + content
 
     def flag_words(self, before: Any, new_labels: NewLabels) -> Texts:
-        """Yes in the word that the column has for it, else 1; all else as it is, or 0."""
+        """Return verified flags as text: the column's own word for yes if it has one, else 1."""
         if before is None:
             words, yes = np.full(self.total, "0", object), "1"
         else:
             words = before.to_numpy(object, copy=True)
             said = words[self.rows[self.verified]]
             yes = said[0].strip() if len(said) else "1"
-        # What is verified already keeps its own word.
+        # A row that was verified before keeps its word.
         words[self.rows[new_labels.decided & ~self.verified]] = yes
         return words
 
     @cached_property
     def total(self) -> int:
-        """Rows of the whole table."""
+        """Number of rows of the whole table."""
         return len(read_table(self.path))
 
     def parquet_copy(self, new_labels: NewLabels, out: Path) -> bytes:
-        """Every other column as it is, with its type."""
+        """Return parquet; every other column keeps its values and its type."""
         from pyarrow import parquet
 
         table = parquet.read_table(self.path)
@@ -136,7 +136,7 @@ class TableFile:
         return buffer.getvalue()
 
     def typed_labels(self, table: "pa.Table", new_labels: NewLabels) -> list[Any]:
-        """Labels of the type that the column has."""
+        """Return labels in the type of the label column."""
         values = table[self.roles.label].to_pylist()
         known = {text: values[row] for text, row in zip(self.labels, self.rows, strict=True)}
         kind = table.schema.field(self.roles.label).type
@@ -148,7 +148,7 @@ class TableFile:
         return values
 
     def with_flags(self, table: "pa.Table", new_labels: NewLabels) -> "pa.Table":
-        """The column that says what is verified, changed or added."""
+        """Change or add the column of verified flags."""
         import pyarrow as pa
 
         name = self.roles.verified or VERIFIED
@@ -169,16 +169,16 @@ class TableFile:
 
 
 def refuse_missing_names(labels: Texts, out: Path) -> None:
-    """Raise where a label would be read as none."""
+    """Raise if a label would be read as a missing value."""
     lost = sorted(set(labels) & set(MISSING))
     if lost:
         raise InputError(
-            f"{out}: a label '{lost[0]}' would be read as a missing value; call the class otherwise"
+            f"{out}: the label '{lost[0]}' would be read as a missing value; rename the class"
         )
 
 
 def replace_column(table: "pa.Table", name: str, values: list[Any]) -> "pa.Table":
-    """The table with other values of the same type in one column."""
+    """Replace the values of one column; its type stays."""
     import pyarrow as pa
 
     place, field = table.column_names.index(name), table.schema.field(name)
@@ -186,7 +186,7 @@ def replace_column(table: "pa.Table", name: str, values: list[Any]) -> "pa.Table
 
 
 def is_text_type(kind: Any) -> bool:
-    """Whether a column's values are text, be it by way of a dictionary."""
+    """Tell whether an arrow type is text, also as a dictionary."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -197,16 +197,17 @@ def is_text_type(kind: Any) -> bool:
 
 
 def convert_label(text: str, kind: Any, where: str) -> Any:
-    """A label of a new class as a value of the column's type."""
+    """Convert the label of a new class to the column's type."""
     import pyarrow as pa
 
     if is_text_type(kind):
         return text
     try:
-        # A column of yes and no has both already.
+        # A boolean column cannot get a new class: it has both values already.
         value = pa.scalar(float(text) if pa.types.is_floating(kind) else int(text), kind)
     except (ValueError, TypeError, OverflowError, pa.ArrowException):
         raise InputError(
-            f"{where} holds values of type {kind}, of which '{text}' is none; relabel to one"
+            f"{where} holds values of type {kind}, and '{text}' is not such a value; "
+            "relabel to one that is"
         ) from None
     return value.as_py()

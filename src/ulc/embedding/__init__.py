@@ -1,1 +1,1 @@
-"""Images seen through a frozen network, as vectors that every algorithm can learn from."""
+"""Turn images into feature vectors of a frozen network; every algorithm can train on them."""

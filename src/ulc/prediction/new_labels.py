@@ -1,4 +1,4 @@
-"""Labels and names of rows that a finished run has not seen; each may be missing."""
+"""Ids and labels of new rows; both are optional."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Labels = list[str | None]
 
 @dataclass(frozen=True)
 class IdsAndLabels:
-    """What a table says of its rows beside their inputs."""
+    """The ids and labels that a table holds; None: no such column."""
 
     ids: tuple[str, ...] | None
     labels: Labels | None
@@ -30,7 +30,7 @@ class IdsAndLabels:
 def find_ids_and_labels(
     table: "pd.DataFrame", spec: DataSpec, model_input: ModelInput, where: str
 ) -> IdsAndLabels:
-    """Ids and labels: by the options, by the run's own columns, else by usual names."""
+    """Read ids and labels from the columns of the options, of the training data, or usual names."""
     from ulc.data.columns import as_text
     from ulc.data.sources.frame import ID, LABEL, check_columns, filled, first
 
@@ -53,7 +53,7 @@ def find_ids_and_labels(
 
 
 def fill_in_columns(spec: DataSpec, trained: DataSpec, columns: Sequence[str]) -> DataSpec:
-    """The options, with the names of the training's columns where these are here too."""
+    """Fill in column names from the training data where the table has such columns."""
     named = {
         option: getattr(trained, option)
         for option in ("label", "image", "id")
@@ -63,9 +63,9 @@ def fill_in_columns(spec: DataSpec, trained: DataSpec, columns: Sequence[str]) -
 
 
 def class_numbers(labels: Labels, class_names: Sequence[str]) -> Integers:
-    """(N,) the labels' places among the classes; -1: none, or no class of the run.
+    """Return (N,) class numbers; -1: no label, or not a class of the run.
 
-    3.0 is 3 where no class is called 3.0.
+    The label "3.0" means class "3" unless a class is called "3.0".
     """
     places: dict[str | None, int] = {name: place for place, name in enumerate(class_names)}
 
@@ -81,10 +81,10 @@ def class_numbers(labels: Labels, class_names: Sequence[str]) -> Integers:
 def read_npz_labels(
     arrays: dict[str, NDArray[Any]], class_names: Sequence[str], where: str
 ) -> Labels | None:
-    """The names of y, if there is one; -1 means no label.
+    """Return the class names of `y`; None: the file has no `y`. The number -1 means no label.
 
-    Whole numbers are places in the file's class_names, or where it has none names of classes that
-    are called by numbers, else places among the run's classes.
+    Whole numbers are positions in the file's `class_names`. Without `class_names` they are class
+    names if all classes of the run are called by numbers, else positions among these classes.
     """
     if "y" not in arrays:
         return None
@@ -96,5 +96,5 @@ def read_npz_labels(
         names = npz.as_text(arrays["class_names"], f"{where}: class_names")
     elif not all(map(WHOLE.fullmatch, class_names)):
         names = class_names
-    called = [names[i] if 0 <= i < len(names) else str(i) for i in numbers]
-    return [None if i == -1 else name for i, name in zip(numbers, called, strict=True)]
+    labels = [names[i] if 0 <= i < len(names) else str(i) for i in numbers]
+    return [None if i == -1 else name for i, name in zip(numbers, labels, strict=True)]

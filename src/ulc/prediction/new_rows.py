@@ -1,4 +1,4 @@
-"""Rows that a finished run has not seen: read as its own were, with labels or without."""
+"""Read new data for a finished run, with labels or without."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NewRows:
-    """New data, read.
+    """New data in memory.
 
     inputs: (N, C, H, W) uint8 images or (N, D) vectors
-    ids: (N,) what names each row; None: its position
-    labels: (N,) the class that somebody gave each row, None where nobody did; None: no labels
-    skipped: what was left out because it cannot be read
-    embedding: how `ulc embed` made the vectors, where it did
+    ids: (N,) names of the rows; None: rows are named by position
+    labels: (N,) given class names, None for a row without a label; None: no labels at all
+    skipped: names of images that could not be read
+    embedding: the `embedding_` arrays of a file that `ulc embed` made
     """
 
     name: str
@@ -55,7 +55,7 @@ class NewRows:
 def load_new_rows(
     spec: DataSpec, model_input: ModelInput, on_progress: CountCallback | None = None
 ) -> NewRows:
-    """Read what `spec` names for a model that takes `model_input`."""
+    """Read the data that `spec` names as input for the model."""
     checked_reader(spec)
     path, on_progress = Path(spec.path or ""), on_progress or ignore_count
     if spec.source in READERS:
@@ -68,7 +68,7 @@ def load_new_rows(
 def rows_from_folder(
     path: Path, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
-    """Every image below; folders are labels where at least one is called as a class."""
+    """Read every image below `path`; folder names are labels if at least one is a class."""
     from ulc.data.sources.folder import images_below, subfolders
     from ulc.data.sources.pictures import SUFFIXES, Picture
 
@@ -78,9 +78,9 @@ def rows_from_folder(
     root = path / "train" if folders == {"train", "test"} else path
     found = images_below(root)
     if not found:
-        raise InputError(f"{path}: holds no images ({', '.join(SUFFIXES)}); put some in")
-    ways = [each.relative_to(root).parts for each in found]
-    labels: Labels = [way[0] if len(way) > 1 else None for way in ways]
+        raise InputError(f"{path}: holds no images ({', '.join(SUFFIXES)}); add some")
+    parts = [each.relative_to(root).parts for each in found]
+    labels: Labels = [each[0] if len(each) > 1 else None for each in parts]
     known = not set(model_input.class_names).isdisjoint(labels)
     pictures = [Picture.at(each) for each in found]
     names = tuple(each.name for each in pictures)
@@ -95,7 +95,7 @@ def rows_from_folder(
 def rows_from_table(
     path: Path, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
-    """The images that the table lists, or its columns as vectors."""
+    """Read a table file: the images that it lists, or its columns as vectors."""
     from ulc.data.sources.table import read_table
 
     return rows_from_frame(
@@ -105,7 +105,7 @@ def rows_from_table(
 
 @dataclass(frozen=True)
 class NewTable:
-    """A data frame; paths of images in it are relative to `folder`."""
+    """A data frame; image paths in it are relative to `folder`."""
 
     where: str
     frame: "pd.DataFrame"
@@ -118,7 +118,7 @@ def rows_from_frame(
     model_input: ModelInput,
     on_progress: CountCallback = ignore_count,
 ) -> NewRows:
-    """Its columns as vectors, or the images that it lists."""
+    """Read a data frame: its columns as vectors, or the images that it lists."""
     from ulc.data.sources.frame import image_column, image_paths
     from ulc.data.sources.pictures import Picture
 
@@ -145,7 +145,7 @@ def rows_from_frame(
 def rows_from_huggingface(
     path: Path, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
-    """The split `train`, or the only one."""
+    """Read the split `train` of a Hugging Face folder, or its only split."""
     from ulc.data.sources import huggingface
 
     split, where = choose_split(huggingface.stored(path), path), str(path)
@@ -165,20 +165,20 @@ def rows_from_huggingface(
 
 
 def choose_split(content: Any, path: Path) -> Any:
-    """The data set, or of several splits that of training, or the only one."""
+    """Return the data set itself, its split `train`, or its only split."""
     if not isinstance(content, dict):
         return content
     if "train" not in content and len(content) > 1:
         splits = ", ".join(content)
-        raise InputError(f"{path}: which split of {splits}? give its folder, such as {path}/SPLIT")
+        raise InputError(f"{path}: has the splits {splits}; give the folder of one of them")
     return content.get("train", next(iter(content.values())))
 
 
 def rows_from_npz(path: Path, _: DataSpec, model_input: ModelInput, __: CountCallback) -> NewRows:
-    """X, and where they are there y, class_names and ids."""
+    """Read X of an npz file, and y, class_names and ids if it has them."""
     arrays, where = npz.read_arrays(path), str(path)
     if "X" not in arrays:
-        raise InputError(f"{path}: no array 'X' in it; save the inputs there")
+        raise InputError(f"{path}: has no array 'X'; save the inputs there")
     return rows_from_inputs(
         npz.as_inputs(arrays["X"], f"{path}: X"),
         model_input,
@@ -200,7 +200,7 @@ READERS: dict[str, Callable[[Path, DataSpec, ModelInput, CountCallback], NewRows
 def rows_from_array(
     inputs: Any, model_input: ModelInput, labels: Sequence[Any] | None = None
 ) -> NewRows:
-    """An array of a program's own: vectors, or uint8 images."""
+    """Take an array in memory: vectors, or uint8 images."""
     array = np.asarray(as_given(inputs))
     given: Labels | None = None if labels is None else [label_as_text(each) for each in labels]
     return rows_from_inputs(
@@ -209,14 +209,14 @@ def rows_from_array(
 
 
 def label_as_text(value: Any) -> str | None:
-    """A label as text; None and NaN are none."""
+    """Return a label as text; None and NaN mean no label."""
     return None if value is None or value != value else str(value)
 
 
 def rows_from_inputs(
     inputs: NDArray[Any], model_input: ModelInput, where: str, labels: Labels | None, **others: Any
 ) -> NewRows:
-    """Arrays, if the model takes such, in the shape it takes."""
+    """Check arrays against the model's input, and convert images to its size."""
     rows = NewRows(where, inputs, labels=labels, **others)
     if inputs.ndim == 4:
         return NewRows(where, resize_to_model(inputs, model_input, where), labels=labels, **others)
@@ -224,15 +224,15 @@ def rows_from_inputs(
         raise InputError(f"{where}: vectors, but the run learned from {model_input}")
     if inputs.shape[1] != model_input.vector:
         raise InputError(
-            f"{where}: {inputs.shape[1]} numbers a row, but the run learned from "
-            f"{model_input.vector}; make them as those were made"
+            f"{where}: vectors of {inputs.shape[1]} numbers, but the run learned from vectors of "
+            f"{model_input.vector}; make them in the same way"
         )
     return rows
 
 
 @dataclass(frozen=True)
 class NewPictures:
-    """Images still to be read, with what is known of them."""
+    """Images that are not read yet, with their ids and labels."""
 
     where: str
     pictures: "Sequence[Picture]"
@@ -243,7 +243,7 @@ class NewPictures:
 def rows_from_pictures(
     new: NewPictures, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
-    """Read them at the size that the model takes; what is broken is left out if `spec` says so."""
+    """Read images at the model's size; `spec.skip_broken` leaves out unreadable ones."""
     from ulc.data.sources.pictures import read_at
 
     if model_input.image is None:

@@ -1,4 +1,4 @@
-"""A run's model with all that turns new data into what it takes."""
+"""Predictions of a finished run for new data."""
 
 import tempfile
 from contextlib import ExitStack
@@ -26,16 +26,16 @@ from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model, Uncertainty
 from ulc.typing import CountCallback, Floats, Integers
 
-SHOWN = 10  # classes that a sentence names
+SHOWN = 10  # most class names in an error message
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a run says of new rows.
+    """Predictions of a run for N new rows.
 
-    probability: (N, K) under the prior that was asked for
-    given: (N,) numbers of the labels that came along, -1: none or unknown; None: no labels came
-    judgement: of the rows whose label is known, as trained; None: no labels came
+    probability: (N, K) under the chosen prior
+    given: (N,) class numbers of the given labels, -1: no label or unknown; None: no labels
+    judgement: of the rows with a known label, under the training prior; None: no labels
     """
 
     rows: NewRows
@@ -49,9 +49,9 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Predictor:
-    """A finished run, ready for new data.
+    """A finished run's model, with the conversion of new data to its input.
 
-    encoding, embedding: how the training data became vectors; None where they did not so
+    embedding: how the training images became vectors; None: they did not
     """
 
     folder: RunFolder
@@ -62,14 +62,14 @@ class Predictor:
 
     @classmethod
     def open(cls, folder: RunFolder, device: torch.device) -> "Predictor":
-        """Read what the run left."""
+        """Load the model and the description of its input."""
         model = Model.load(folder)
         model.networks.to(device)
         embedding = read_stored_embedding(folder)
         return cls(folder, model, find_model_input(folder, model, embedding), embedding, device)
 
     def read(self, spec: DataSpec, on_progress: CountCallback | None = None) -> NewRows:
-        """New data of the kind that the run was trained on."""
+        """Read new data of the kind that the run was trained on."""
         return load_new_rows(spec, self.model_input, on_progress)
 
     def predict(
@@ -80,9 +80,9 @@ class Predictor:
         cache: Path | None = None,
         on_progress: CountCallback | None = None,
     ) -> Predictions:
-        """Classes and uncertainties of the rows, and an opinion on their labels if they have any.
+        """Predict classes and uncertainties, and judge the labels if the rows have any.
 
-        cache: where finished work on images that are embedded is kept; None: nowhere
+        cache: folder that keeps features of embedded images; None: they are not kept
         """
         spec = self.folder.spec
         given = self.number_given_labels(rows)
@@ -100,7 +100,7 @@ class Predictor:
         )
 
     def number_given_labels(self, rows: NewRows) -> Integers | None:
-        """The labels as numbers of classes; labels of which the run knows none are refused."""
+        """Return class numbers of the labels; raise if none of them is a class of the run."""
         if rows.labels is None:
             return None
         given = class_numbers(rows.labels, self.model_input.class_names)
@@ -118,7 +118,7 @@ class Predictor:
         )
 
     def judge(self, inputs: NDArray[Any], given: Integers, unsure: Uncertainty) -> Judgement:
-        """An opinion on the labels that are known, as trained whatever the prior."""
+        """Judge the known labels; the training prior applies, whatever prior was chosen."""
         known = given >= 0
         aleatoric = unsure.aleatoric
         prediction = self.model.predict_proba(inputs[known])
@@ -137,15 +137,15 @@ class Predictor:
     def prepare_inputs(
         self, rows: NewRows, cache: Path | None = None, on_progress: CountCallback | None = None
     ) -> NDArray[Any]:
-        """The rows as the model takes them: images of an embedding run become vectors."""
+        """Return the model's input; a run on embedded images turns images into vectors."""
         if self.embedding is None:
             return rows.inputs
         if rows.inputs.ndim == 2:
             theirs = StoredEmbedding.read(rows.embedding or {}, rows.name)
             if theirs is not None and not theirs.same_as(self.embedding):
                 raise InputError(
-                    f"{rows.name}: embedded in another way than the run's data (each `ulc embed` "
-                    "fits a projection of its own); give the images themselves"
+                    f"{rows.name}: not embedded as the run's data were (each `ulc embed` "
+                    "fits its own projection); give the images themselves"
                 )
             return rows.inputs
         with ExitStack() as stack:
@@ -155,7 +155,7 @@ class Predictor:
 
 
 def read_stored_embedding(folder: RunFolder) -> StoredEmbedding | None:
-    """How the run's images became vectors, if they did."""
+    """Read how the run's images became vectors; None: they did not."""
     if not folder.has("embedding.npz"):
         return None
     path = folder.path / "embedding.npz"
@@ -168,7 +168,7 @@ def read_stored_embedding(folder: RunFolder) -> StoredEmbedding | None:
 def find_model_input(
     folder: RunFolder, model: Model, embedding: StoredEmbedding | None
 ) -> ModelInput:
-    """The kinds of data that can be brought to the model."""
+    """Find the kinds of input that the run's model takes."""
     shape, trained = model.spec.preprocessing.shape, folder.spec.data
     names = model.spec.class_names
     if folder.has("encoding.json"):
@@ -186,5 +186,5 @@ def find_model_input(
 
 
 def name_classes(values: Integers, class_names: tuple[str, ...]) -> NDArray[Any]:
-    """Numbers of classes as their names."""
+    """Return the names of class numbers."""
     return np.array(class_names, object)[values]

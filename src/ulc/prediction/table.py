@@ -1,4 +1,4 @@
-"""Predictions as a table, in the order of the data."""
+"""Predictions as a table, one row for each row of the data, in the same order."""
 
 import io
 from pathlib import Path
@@ -19,21 +19,21 @@ ENDINGS = (".csv", ".parquet")
 
 
 def prediction_frame(found: Predictions, *, probabilities: bool = False) -> "DataFrame":
-    """A row for each row of the data: class and uncertainties, and where labels came their scores.
+    """Return a frame of classes and uncertainties, and label scores if the data have labels.
 
-    probabilities: also a column `probability_NAME` for each class
+    probabilities: add a column `probability_NAME` for each class
     """
     from pandas import DataFrame
 
     probability, unsure, rows = found.probability, found.uncertainty, found.rows
     count = len(probability)
-    nothing = np.full(count, np.nan, np.float32)
+    empty = np.full(count, np.nan, np.float32)
     columns: dict[str, Any] = {
         "id": np.arange(count) if rows.ids is None else np.array(rows.ids, object),
         "predicted_label": name_classes(probability.argmax(1), found.class_names),
         "confidence": probability.max(1),
         "epistemic": unsure.epistemic,
-        "aleatoric": nothing if unsure.aleatoric is None else unsure.aleatoric,
+        "aleatoric": empty if unsure.aleatoric is None else unsure.aleatoric,
     }
     columns |= label_score_columns(found)
     if probabilities:
@@ -45,28 +45,28 @@ def prediction_frame(found: Predictions, *, probabilities: bool = False) -> "Dat
 
 
 def label_score_columns(found: Predictions) -> dict[str, Any]:
-    """As the table of labels has them; empty where a row has no label that the run knows."""
+    """Return the columns of `labels.csv`; they are empty for rows without a known label."""
     from pandas import array
 
     if found.given is None or found.judgement is None:
         return {}
     judgement, known = found.judgement, found.given >= 0
 
-    def spread(values: NDArray[Any], empty: Any, kind: Any) -> NDArray[Any]:
+    def fill_known(values: NDArray[Any], empty: Any, kind: Any) -> NDArray[Any]:
         column = np.full(len(known), empty, kind)
         column[known] = values
         return column
 
     return {
         "is_label_issue": array(
-            spread(issues(judgement, found.threshold), None, object), dtype="boolean"
+            fill_known(issues(judgement, found.threshold), None, object), dtype="boolean"
         ),
-        "label_score": spread(judgement.clean_probability, np.nan, np.float32),
+        "label_score": fill_known(judgement.clean_probability, np.nan, np.float32),
         "given_label": np.array(found.rows.labels, object),
-        "suggested_label": spread(
+        "suggested_label": fill_known(
             name_classes(judgement.suggested, found.class_names), None, object
         ),
-        "loss": spread(losses(judgement), np.nan, np.float32),
+        "loss": fill_known(losses(judgement), np.nan, np.float32),
     }
 
 
@@ -79,7 +79,7 @@ def check_table_file(path: Path, data: str | None = None) -> None:
 
 
 def check_parquet(path: Path) -> None:
-    """Raise where parquet cannot be written."""
+    """Raise if pyarrow is missing."""
     from importlib.util import find_spec
 
     if find_spec("pyarrow") is None:
@@ -87,7 +87,7 @@ def check_parquet(path: Path) -> None:
 
 
 def write_table(frame: "DataFrame", path: Path) -> None:
-    """As CSV or parquet, whole or not at all."""
+    """Write CSV or parquet atomically."""
     if path.suffix.lower() == ".parquet":
         buffer = io.BytesIO()
         frame.to_parquet(buffer, engine="pyarrow", index=False)
@@ -97,13 +97,13 @@ def write_table(frame: "DataFrame", path: Path) -> None:
 
 
 def frame_as_csv(frame: "DataFrame") -> str:
-    """Six digits are enough."""
+    """Return the frame as CSV with six significant digits."""
     text: str = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     return text
 
 
 def summarise_predictions(frame: "DataFrame") -> dict[str, Any]:
-    """How many rows are of each class, and what became of the labels."""
+    """Count the rows of each predicted class, and the scored, missing and unknown labels."""
     content: dict[str, Any] = {
         "rows": len(frame),
         "predicted": frame["predicted_label"].value_counts().to_dict(),

@@ -1,4 +1,4 @@
-"""A run is a folder of files, each written whole or not at all; read anywhere."""
+"""The run folder: all files of a run, each written atomically."""
 
 import io
 import json
@@ -20,19 +20,21 @@ Records = list[dict[str, Any]]
 
 
 class RunFolder:
-    """spec.toml, environment.json, data.json, records.jsonl, checkpoint.pt; ids.json where rows
-    have names, encoding.json where they come from a table, embedding.npz where images were
-    embedded; at the end judgement.npz, labels.csv, labels.parquet (with pyarrow), corrected.csv,
-    health.json, verified.json (where somebody said which labels were checked), outputs.npz,
-    model.safetensors, model.json, summary.json and done; audit.json where it is an audit.
-    """  # noqa: D205 (a list of files, not a sentence)
+    """Reads and writes the files of a run.
+
+    Always: spec.toml, environment.json, data.json, records.jsonl, checkpoint.pt. If they apply:
+    ids.json (rows with ids), encoding.json (tables), embedding.npz (embedded images),
+    verified.json (labels that somebody has checked), audit.json (audits). When the run ends:
+    judgement.npz, labels.csv, labels.parquet (with pyarrow), corrected.csv, health.json,
+    outputs.npz, model.safetensors, model.json, summary.json and, last, done.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def create(cls, path: Path, spec: RunSpec) -> "RunFolder":
-        """Make the folder, or find the one that this spec has already."""
+        """Create the folder, or open it if it holds a run of the same spec."""
         folder = create_folder(path)
         if not folder.has("spec.toml"):
             folder.write("spec.toml", spec.write().encode())
@@ -42,7 +44,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
-        """A folder that is there already."""
+        """Open an existing run folder."""
         if (path / "audit.toml").is_file() and not (path / "spec.toml").is_file():
             raise InputError(f"{path}: an unfinished audit; go on with `ulc resume {path}`")
         if not (path / "spec.toml").is_file():
@@ -54,7 +56,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep a second process out."""
+        """Hold the folder's lock; raise if another process has it."""
         lock = FileLock(self.path / "lock", timeout=0)
         try:
             lock.acquire()
@@ -74,43 +76,43 @@ class RunFolder:
 
     @property
     def spec(self) -> RunSpec:
-        """What the run was told."""
+        """Return the run's spec."""
         return RunSpec.read(self.path / "spec.toml")
 
     @property
     def done(self) -> bool:
-        """Whether it ended well."""
+        """Tell whether the run has finished."""
         return self.has("done")
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Tell whether the file exists."""
         return (self.path / name).is_file()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole or not at all."""
+        """Write a file atomically."""
         write_whole(self.path / name, content)
 
     def write_json(self, name: str, content: Any) -> None:
-        """Write JSON for people to read too."""
+        """Write indented JSON."""
         self.write(name, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
     def write_arrays(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
-        """Write arrays by name."""
+        """Write named arrays as a compressed npz file."""
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
         self.write(name, buffer.getvalue())
 
     def write_records(self, records: Records) -> None:
-        """Write all records, a line each."""
+        """Write all records, one per line."""
         lines = [json.dumps(record, allow_nan=False) + "\n" for record in records]
         self.write("records.jsonl", "".join(lines).encode())
 
     def finish(self) -> None:
-        """Say that all is written."""
+        """Mark the run as finished."""
         self.write("done", b"")
 
     def read(self, name: str) -> bytes:
-        """A file's content."""
+        """Return a file's content."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
@@ -129,7 +131,7 @@ class RunFolder:
             raise self.damaged(name, error) from None
 
     def read_json(self, name: str) -> Any:
-        """A JSON file's content."""
+        """Return a JSON file's content."""
         content = self.read(name)
         try:
             return json.loads(content)
@@ -138,7 +140,7 @@ class RunFolder:
 
     @property
     def records(self) -> Records:
-        """One record an epoch."""
+        """Return the records, one per epoch."""
         content = self.read("records.jsonl")
         try:
             return [json.loads(line) for line in content.splitlines()]
@@ -147,13 +149,13 @@ class RunFolder:
 
     @property
     def ids(self) -> list[str] | None:
-        """What the source calls each row; None: positions."""
+        """Return the ids of the rows; None: rows are named by position."""
         ids: list[str] | None = self.read_json("ids.json") if self.has("ids.json") else None
         return ids
 
     @property
     def threshold(self) -> float:
-        """Labels at least as likely right are trusted."""
+        """Return the label score from which a label is trusted."""
         if not self.has("health.json"):
             return float(self.spec.options.get("threshold", 0.5))
         try:
@@ -163,7 +165,7 @@ class RunFolder:
 
     @property
     def verified(self) -> NDArray[np.bool_]:
-        """(N,) the labels that somebody had checked when the run began."""
+        """(N,) which labels somebody had checked before the run."""
         mask = np.zeros(self.read_json("data.json")["examples"], bool)
         if self.has("verified.json"):
             try:
@@ -174,7 +176,7 @@ class RunFolder:
 
     @property
     def judgement(self) -> Judgement:
-        """What the run thinks of every label."""
+        """Return the judgement of every training label."""
         packed = io.BytesIO(self.read("judgement.npz"))
         try:
             return Judgement(**read_npz(packed))
@@ -182,14 +184,14 @@ class RunFolder:
             raise self.damaged("judgement.npz", error) from None
 
     def damaged(self, name: str, error: Exception) -> InputError:
-        """The file is there, but not readable."""
+        """Return the error for a file that cannot be read."""
         return InputError(
             f"{self.path / name} is damaged ({first_line(error)}); train anew with --fresh"
         )
 
 
 def create_folder(path: Path) -> RunFolder:
-    """The folder, made if it is not there."""
+    """Create the folder if it does not exist."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Tensors in one safetensors file, with a description as JSON in its header."""
+"""A safetensors file with a JSON description in its header."""
 
 import json
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ from ulc.errors import InputError, first_line
 
 @dataclass(frozen=True)
 class TensorFileKind:
-    """What a file holds, and what to do where there is none or it is damaged."""
+    """What a file holds, and the remedies if it is missing or damaged."""
 
     what: str
     missing: str
     damaged: str
 
     def unreadable(self, path: Path, error: Exception) -> InputError:
-        """One sentence for a file that is not what it should be."""
+        """Return the error for a damaged file."""
         return InputError(
             f"{path}: not a readable {self.what} ({first_line(error)}); {self.damaged}"
         )
 
 
 def read_tensors(path: Path, kind: TensorFileKind) -> tuple[Any, dict[str, Tensor]]:
-    """The description, and the tensors by name."""
+    """Return the description, and the tensors by name."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             description = json.loads((file.metadata() or {})["ulc"])
@@ -35,5 +35,5 @@ def read_tensors(path: Path, kind: TensorFileKind) -> tuple[Any, dict[str, Tenso
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; {kind.missing}") from None
     except Exception as error:
-        # safetensors raises several kinds for a damaged file.
+        # safetensors raises several types for a damaged file.
         raise kind.unreadable(path, error) from None
