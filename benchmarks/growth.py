@@ -85,7 +85,7 @@ def one(examples: int, classes: int) -> dict[str, Any]:
     given = np.where(wrong, rng.integers(0, classes, examples), labels)
     began = time.perf_counter()
     source = Source("random", inputs, given, tuple(map(str, range(classes))))
-    preprocessing = Preprocessing.of(source)
+    preprocessing = Preprocessing.fit(source)
     stored = preprocessing.stored(inputs)
     del source, inputs
     data = TensorData(

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from ulc.data.label_files import read_labels
+from ulc.data.label_files import read_label_file
 from ulc.training.run import threads
 
 
@@ -160,7 +160,7 @@ def test_noise_files_are_written_and_can_be_trained_on(ulc, toy, tmp_path, name)
     code, printed = ulc("noise", target, "--data", toy, "--noise", "pair_flip:0.2", "--json")
     assert code == 0
     assert json.loads(printed.out)["wrong_share"] == pytest.approx(0.2)
-    labels = read_labels(target, None if name.endswith("json") else "noisy_label")
+    labels = read_label_file(target, None if name.endswith("json") else "noisy_label")
     assert len(labels) == 90
     key = "" if name.endswith("json") else "#noisy_label"
     code, _ = ulc(

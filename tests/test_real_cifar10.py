@@ -19,7 +19,7 @@ def test_warm_up_and_ulc_steps_run_and_the_loss_falls(cifar10):
     assert source.inputs.shape == (50_000, 3, 32, 32)
     assert (np.bincount(source.labels) == 5_000).all()
     given = symmetric(source.labels[:40], 10, 0.3, np.random.default_rng(0))
-    preprocessing = Preprocessing.of(source)
+    preprocessing = Preprocessing.fit(source)
     data = TensorData(
         stored=preprocessing.stored(source.inputs[:40]),
         given=torch.from_numpy(given),

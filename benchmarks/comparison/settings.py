@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.config import ImbalanceSpec, NoiseSpec
-from ulc.data.imbalance import keep
-from ulc.data.label_files import read_labels
+from ulc.data.imbalance import choose_rows
+from ulc.data.label_files import read_label_file
 from ulc.data.noise import corrupt
 from ulc.data.sources.npz import load
 from ulc.data.sources.source import Source
@@ -84,7 +84,7 @@ def cut(rows: Rows, setting: str, seed: int) -> Cut:
         np.random.default_rng, np.random.SeedSequence(seed).spawn(3)
     )
     ids = np.arange(rows.offset, rows.offset + rows.count)
-    ids = ids[keep(source.labels[ids], len(CLASSES), IMBALANCES[imbalance], of_imbalance)]
+    ids = ids[choose_rows(source.labels[ids], len(CLASSES), IMBALANCES[imbalance], of_imbalance)]
     true = source.labels[ids]
     if noise in HUMAN:
         given = human_labels(rows, noise, len(source.labels))[ids]
@@ -135,7 +135,7 @@ def human_labels(rows: Rows, key: str, count: int) -> Integers:
             f"the setting '{key}' needs the labels of CIFAR-10N; name their file with --human or "
             "leave it out with --settings"
         )
-    labels = read_labels(rows.human, key)
+    labels = read_label_file(rows.human, key)
     if len(labels) != count:
         raise InputError(
             f"{rows.human}: {len(labels)} labels for {count} rows; give the file of these rows"

@@ -55,7 +55,7 @@ def toy_data(
     inputs = toy_images(shown, rng) if kind == "image" else toy_vectors(shown, rng)
     names = tuple(map(str, range(classes)))
     source = Source(name="toy", inputs=inputs[order], labels=given[order], class_names=names)
-    preprocessing = Preprocessing.of(source)
+    preprocessing = Preprocessing.fit(source)
     return TensorData(
         stored=preprocessing.stored(source.inputs),
         given=torch.from_numpy(source.labels),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ulc.config import ImbalanceSpec
-from ulc.data.imbalance import keep
+from ulc.data.imbalance import choose_rows
 from ulc.data.truth import small_classes
 
 KINDS = [
@@ -21,7 +21,7 @@ def generator(seed=0):
 
 
 def sizes_after(spec, labels, classes, seed=0):
-    kept = keep(labels, classes, spec, generator(seed))
+    kept = choose_rows(labels, classes, spec, generator(seed))
     return np.bincount(labels[kept], minlength=classes)
 
 
@@ -67,7 +67,7 @@ def test_a_long_tail_never_rises_and_loses_no_class(classes, each, ratio):
 
 def test_no_imbalance_keeps_everything():
     labels = np.array([2, 0, 1, 1, 0])
-    assert keep(labels, 3, ImbalanceSpec(), generator()).tolist() == [0, 1, 2, 3, 4]
+    assert choose_rows(labels, 3, ImbalanceSpec(), generator()).tolist() == [0, 1, 2, 3, 4]
 
 
 @given(
@@ -79,7 +79,7 @@ def test_no_imbalance_keeps_everything():
 def test_kept_positions_are_in_order_unique_and_empty_no_class(spec, labels, seed):
     """Class sizes of any unevenness, classes that are empty from the start among them."""
     labels = np.array(labels)
-    kept = keep(labels, 5, spec, generator(seed))
+    kept = choose_rows(labels, 5, spec, generator(seed))
     assert (np.diff(kept) > 0).all()
     assert kept.min() >= 0
     assert kept.max() < len(labels)
@@ -89,7 +89,7 @@ def test_kept_positions_are_in_order_unique_and_empty_no_class(spec, labels, see
 def test_the_same_seed_keeps_the_same_examples_and_another_seed_others():
     labels = np.repeat(np.arange(2), 100)
     spec = ImbalanceSpec(kind="long_tail", ratio=5)
-    first, again, other = (keep(labels, 2, spec, generator(seed)) for seed in (1, 1, 2))
+    first, again, other = (choose_rows(labels, 2, spec, generator(seed)) for seed in (1, 1, 2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 

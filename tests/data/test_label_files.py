@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, RunSpec
-from ulc.data.label_files import read_labels, write_labels
+from ulc.data.label_files import read_label_file, write_label_file
 from ulc.data.prepare import label
 from ulc.errors import InputError
 
@@ -28,21 +28,21 @@ def test_what_is_written_is_read(tmp_path_factory, ending, labels):
     path = tmp_path_factory.getbasetemp() / f"labels{ending}"
     given_labels = np.array(labels)
     true = given_labels[::-1]
-    write_labels(path, given_labels, true)
+    write_label_file(path, given_labels, true)
     key = None if ending == ".json" else "noisy_label"
-    assert read_labels(path, key).tolist() == labels
+    assert read_label_file(path, key).tolist() == labels
     if key:
-        assert read_labels(path, "clean_label").tolist() == labels[::-1]
+        assert read_label_file(path, "clean_label").tolist() == labels[::-1]
 
 
 def test_the_json_is_dividemix_s_own():
-    write_labels(Path("0.5_sym.json"), np.array([3, 0, 2]), np.array([0, 0, 2]))
+    write_label_file(Path("0.5_sym.json"), np.array([3, 0, 2]), np.array([0, 0, 2]))
     assert json.loads(Path("0.5_sym.json").read_text()) == [3, 0, 2]
 
 
 def test_the_pt_is_cifar_n_s_own():
     """Read as CIFAR-N's users read theirs: a dictionary of arrays."""
-    write_labels(Path("human.pt"), np.array([3, 0, 2]), np.array([0, 0, 2]))
+    write_label_file(Path("human.pt"), np.array([3, 0, 2]), np.array([0, 0, 2]))
     content = torch.load("human.pt", weights_only=False)
     assert {name: each.tolist() for name, each in content.items()} == {
         "clean_label": [0, 0, 2],
@@ -62,16 +62,16 @@ def test_the_official_cifar_n_layout_is_read(kind, era):
         packed = packed.replace(b"numpy._core.", b"numpy.core.")
         assert b"numpy.core.multiarray" in packed
     Path("CIFAR-10_human.pt").write_bytes(packed)
-    assert read_labels(Path("CIFAR-10_human.pt"), "worse_label").tolist() == [2, 1, 2]
+    assert read_label_file(Path("CIFAR-10_human.pt"), "worse_label").tolist() == [2, 1, 2]
     with pytest.raises(InputError, match=r"say which labels \(noise.key\); it holds clean_label, "):
-        read_labels(Path("CIFAR-10_human.pt"))
+        read_label_file(Path("CIFAR-10_human.pt"))
     with pytest.raises(InputError, match=r"no labels 'worst' in it .*random_label3"):
-        read_labels(Path("CIFAR-10_human.pt"), "worst")
+        read_label_file(Path("CIFAR-10_human.pt"), "worst")
 
 
 def test_tensors_in_a_pt_are_labels_too():
     torch.save({"labels": torch.tensor([1, 0])}, "labels.pt")
-    assert read_labels(Path("labels.pt")).tolist() == [1, 0]
+    assert read_label_file(Path("labels.pt")).tolist() == [1, 0]
 
 
 class Command:
@@ -93,14 +93,14 @@ class Pointer:
 def test_a_pt_that_wants_to_do_more_than_hold_arrays_is_refused(trap, new):
     torch.save({"labels": trap}, "trap.pt", _use_new_zipfile_serialization=new)
     with pytest.raises(InputError, match=r"trap.pt: .*could run code; use the official file"):
-        read_labels(Path("trap.pt"))
+        read_label_file(Path("trap.pt"))
     assert not Path("was-run").exists()
 
 
 def test_a_pickled_object_in_an_npz_is_refused():
     np.savez("trap.npz", labels=np.array([Command()], object))
     with pytest.raises(InputError, match=r"trap.npz: .*pickled objects, which could run code"):
-        read_labels(Path("trap.npz"))
+        read_label_file(Path("trap.npz"))
     assert not Path("was-run").exists()
 
 
@@ -128,7 +128,7 @@ def test_a_pickled_object_in_an_npz_is_refused():
 def test_a_file_of_something_else_is_refused_by_name(name, content, message):
     Path(name).write_bytes(content)
     with pytest.raises(InputError, match=message):
-        read_labels(Path(name))
+        read_label_file(Path(name))
 
 
 @pytest.mark.parametrize(
@@ -143,17 +143,17 @@ def test_a_file_of_something_else_is_refused_by_name(name, content, message):
 def test_a_pt_of_something_else_is_refused_by_name(content, message):
     torch.save(content, "a.pt")
     with pytest.raises(InputError, match=f"a.pt.*{message}"):
-        read_labels(Path("a.pt"))
+        read_label_file(Path("a.pt"))
 
 
 def test_a_missing_file_is_refused_by_name():
     with pytest.raises(InputError, match=r"labels.json: no such file; give a label file"):
-        read_labels(Path("labels.json"))
+        read_label_file(Path("labels.json"))
 
 
 def test_an_unknown_ending_is_refused_and_nothing_written():
     with pytest.raises(InputError, match=r"labels.csv: unknown ending '.csv'; use .json"):
-        write_labels(Path("labels.csv"), np.array([0]), np.array([0]))
+        write_label_file(Path("labels.csv"), np.array([0]), np.array([0]))
     assert not list(Path().iterdir())
 
 
@@ -167,7 +167,7 @@ def spec(tmp_path):
 
 
 def test_labels_of_a_file_are_given_and_the_source_s_are_true(spec):
-    write_labels(Path("n.json"), np.array([0] * 11 + [1]), np.zeros(12))
+    write_label_file(Path("n.json"), np.array([0] * 11 + [1]), np.zeros(12))
     labelled = label(spec)
     assert labelled.given.tolist() == [0] * 11 + [1]
     assert labelled.true.tolist() == [0, 1] * 6
@@ -177,13 +177,13 @@ def test_a_file_may_cover_the_whole_source_or_the_examples_kept(spec):
     """Half of two classes at 1:3 keeps 6 of one and 2 of the other."""
     uneven = spec.model_copy(update={"imbalance": ImbalanceSpec(kind="half", ratio=3)})
     whole = np.arange(12) // 6
-    write_labels(Path("n.json"), whole, whole)
+    write_label_file(Path("n.json"), whole, whole)
     from_whole = label(uneven)
     # X counts up by two in its first column: an example's position is half of it.
     kept = from_whole.source.inputs[:, 0].astype(int) // 2
     assert len(kept) == 8
     assert from_whole.given.tolist() == whole[kept].tolist()
-    write_labels(Path("n.json"), whole[kept], whole[kept])
+    write_label_file(Path("n.json"), whole[kept], whole[kept])
     assert label(uneven).given.tolist() == from_whole.given.tolist()
 
 

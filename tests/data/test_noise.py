@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ulc.config import ImbalanceSpec, NoiseSpec
-from ulc.data.imbalance import keep
+from ulc.data.imbalance import choose_rows
 from ulc.data.noise import (
     asymmetric,
     by_matrix,
@@ -241,7 +241,7 @@ def test_small_classes_are_flooded_as_the_table_says(classes, ratio, rate, minor
     """
     balanced = np.repeat(np.arange(classes), 50_000 // classes)
     spec = ImbalanceSpec(kind="half", ratio=ratio)
-    true = balanced[keep(balanced, classes, spec, generator(3))]
+    true = balanced[choose_rows(balanced, classes, spec, generator(3))]
     noisy = symmetric(true, classes, rate, generator(4))
     sizes = np.bincount(true, minlength=classes)
     clean = np.bincount(true[true == noisy], minlength=classes)

@@ -23,7 +23,7 @@ def two_images(first, second):
 def test_images_are_centred_and_scaled_by_channel():
     """Brightness 0 and 255 has mean and deviation 0.5, and 51 and 153 has 0.4 and 0.2."""
     images = two_images([0, 51], [255, 153])
-    found = Preprocessing.of(source(images))
+    found = Preprocessing.fit(source(images))
     assert found.kind == "image"
     assert found.shape == (2, 3, 5)
     assert found.mean == pytest.approx((0.5, 0.4), abs=1e-6)
@@ -37,7 +37,7 @@ def test_images_are_centred_and_scaled_by_channel():
 def test_statistics_that_the_literature_fixes_are_taken():
     """(255 / 255 − 0.4) / 0.3 = 2 and (0 − 0.5) / 0.25 = −2."""
     images = two_images([255, 0], [255, 0])
-    found = Preprocessing.of(source(images, mean=(0.4, 0.5), std=(0.3, 0.25)))
+    found = Preprocessing.fit(source(images, mean=(0.4, 0.5), std=(0.3, 0.25)))
     ready = found.ready(found.stored(images))
     assert torch.allclose(ready[:, 0], torch.tensor(2.0), atol=1e-5)
     assert torch.allclose(ready[:, 1], torch.tensor(-2.0), atol=1e-5)
@@ -45,14 +45,14 @@ def test_statistics_that_the_literature_fixes_are_taken():
 
 def test_images_are_stored_as_bytes():
     images = two_images([0, 51], [255, 153])
-    stored = Preprocessing.of(source(images)).stored(images)
+    stored = Preprocessing.fit(source(images)).stored(images)
     assert stored.dtype == torch.uint8
     assert np.array_equal(stored.numpy(), images)
 
 
 def test_a_constant_channel_is_centred_and_not_blown_up():
     images = two_images([0, 51], [255, 51])
-    found = Preprocessing.of(source(images))
+    found = Preprocessing.fit(source(images))
     assert found.std[1] == 1
     assert torch.allclose(found.ready(found.stored(images))[:, 1], torch.tensor(0.0), atol=1e-5)
 
@@ -60,7 +60,7 @@ def test_a_constant_channel_is_centred_and_not_blown_up():
 def test_vectors_are_centred_by_column_and_scaled_alike():
     """Centred, the columns are ∓1 and ∓7: deviation √((1 + 49) / 2) = 5 over all."""
     vectors = np.array([[1, 10], [3, 24]], np.float32)
-    found = Preprocessing.of(source(vectors))
+    found = Preprocessing.fit(source(vectors))
     assert found.mean == (2, 17)
     assert found.std == pytest.approx((5,))
     stored = found.stored(vectors)
@@ -71,14 +71,14 @@ def test_vectors_are_centred_by_column_and_scaled_alike():
 
 def test_constant_vectors_become_zero():
     vectors = np.full((4, 3), 7, np.float32)
-    found = Preprocessing.of(source(vectors))
+    found = Preprocessing.fit(source(vectors))
     assert torch.equal(found.stored(vectors), torch.zeros(4, 3))
 
 
 def test_large_offsets_cost_no_precision():
     """Columns of 10⁶ + 1 ± 1 have that mean and deviation, though they sum to 3·10⁹."""
     vectors = np.array([[1e6, 1e6], [1e6 + 2, 1e6 + 2]] * 1500, np.float32)
-    found = Preprocessing.of(source(vectors))
+    found = Preprocessing.fit(source(vectors))
     assert found.mean == (1e6 + 1, 1e6 + 1)
     assert found.std == pytest.approx((1,))
 
@@ -94,13 +94,13 @@ def test_large_offsets_cost_no_precision():
     ],
 )
 def test_inputs_of_another_kind_are_refused(inputs, message):
-    found = Preprocessing.of(source(np.array([[1, 10], [3, 24]], np.float32)))
+    found = Preprocessing.fit(source(np.array([[1, 10], [3, 24]], np.float32)))
     with pytest.raises(InputError, match=message):
         found.stored(inputs)
 
 
 def test_images_of_another_size_or_type_are_refused():
-    found = Preprocessing.of(source(two_images([0, 51], [255, 153])))
+    found = Preprocessing.fit(source(two_images([0, 51], [255, 153])))
     with pytest.raises(InputError, match=r"shape \(2, 4, 5\), but the model learned \(2, 3, 5\)"):
         found.stored(np.zeros((1, 2, 4, 5), np.uint8))
     with pytest.raises(InputError, match="images of type float64; give them as uint8"):

@@ -39,7 +39,7 @@ def _seeded():
 @pytest.fixture
 def level_has_the_sign(monkeypatch):
     """A negative level is the other direction; nothing is drawn."""
-    monkeypatch.setattr(randaugment, "signed", lambda level: level)
+    monkeypatch.setattr(randaugment, "draw_sign", lambda level: level)
 
 
 def uniform(rng):
@@ -275,7 +275,9 @@ class TestCutout:
         three to the left to two to the right. A quarter of the image, less at its edge."""
         centres = {8: [4, 0, 7, 2], 12: [6, 5, 11, 3]}
         monkeypatch.setattr(
-            randaugment, "places", lambda count, size, images: torch.tensor(centres[size])[:, None]
+            randaugment,
+            "draw_centres",
+            lambda count, size, images: torch.tensor(centres[size])[:, None],
         )
         images = torch.randint(128, 256, (4, 3, 8, 12), dtype=torch.uint8)
         before = images.clone()

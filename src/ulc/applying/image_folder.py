@@ -11,7 +11,7 @@ from ulc.applying.table_file import refuse_missing_names
 from ulc.config import DataSpec
 from ulc.data.sources.annotations import number_labels
 from ulc.data.sources.folder import split_images
-from ulc.data.sources.pictures import readable
+from ulc.data.sources.pictures import printable_path
 from ulc.labels.table import as_csv, as_objects
 
 
@@ -25,7 +25,7 @@ class ImageFolder:
         train, test = split_images(Path(spec.path or ""))
         names, numbers = number_labels({"given": train.labels, "test": test.labels})
         broken = set(skipped)
-        kept = [i for i, path in enumerate(train.paths) if readable(path) not in broken]
+        kept = [i for i, path in enumerate(train.paths) if printable_path(path) not in broken]
         self.paths = [train.paths[i] for i in kept]
         self.labels = as_objects(names)[numbers["given"][kept]]
         self.verified = np.zeros(len(kept), bool)
@@ -34,7 +34,7 @@ class ImageFolder:
     @property
     def ids(self) -> Sequence[str]:
         """Return the full paths."""
-        return list(map(readable, self.paths))
+        return list(map(printable_path, self.paths))
 
     def copy(self, new_labels: NewLabels, out: Path) -> bytes:
         """Return a CSV with the columns image, label, verified."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ulc.data.sources.pictures import readable
+from ulc.data.sources.pictures import printable_path
 from ulc.errors import InputError
 
 
@@ -10,9 +10,10 @@ def path_in_table(path: Path, folder: Path) -> str:
     """Return the path as text for a table in `folder`."""
     # Links are not resolved: a row's id is the path of the link.
     full, base = path.absolute(), folder.absolute()
-    if readable(path) != str(full):
+    if printable_path(path) != str(full):
         raise InputError(
-            f"{readable(path)}: its name is not valid text, so no table can hold it; rename it"
+            f"{printable_path(path)}: its name is not valid text, so no table can hold it; "
+            "rename it"
         )
     below = full.is_relative_to(base)
     text = full.relative_to(base).as_posix() if below else str(full)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ulc.applying.original import NewLabels, npz_bytes
 from ulc.config import DataSpec
-from ulc.data.sources.npz import TEXT, as_flags, as_text, read_arrays, read_labels
+from ulc.data.sources.npz import TEXT, parse_flags, parse_labels, read_arrays, read_texts
 from ulc.errors import InputError
 from ulc.labels.table import as_objects
 
@@ -27,20 +27,20 @@ class NpzFile:
         self.arrays = read_arrays(self.path)
         if "y" not in self.arrays:
             raise InputError(f"{self.path}: has no array 'y' any more; put it back")
-        self.class_names, numbers = read_labels(self.arrays, str(self.path))
+        self.class_names, numbers = parse_labels(self.arrays, str(self.path))
         self.labels = as_objects(self.class_names)[numbers["y"]]
 
     @property
     def ids(self) -> Sequence[str] | None:
         """Return the array `ids`."""
-        return as_text(self.arrays["ids"], f"{self.path}: ids") if "ids" in self.arrays else None
+        return read_texts(self.arrays["ids"], f"{self.path}: ids") if "ids" in self.arrays else None
 
     @cached_property
     def verified(self) -> NDArray[np.bool_]:
         """Return the array `verified`; without it, no label is verified."""
         if "verified" not in self.arrays:
             return np.zeros(len(self.labels), bool)
-        return as_flags(self.arrays["verified"], str(self.path))
+        return parse_flags(self.arrays["verified"], str(self.path))
 
     def options(self) -> list[str]:
         """Return no options: arrays are found by their names."""
@@ -54,7 +54,7 @@ class NpzFile:
         verified = self.verified | new_labels.decided
         if "verified" in arrays or verified.any():
             arrays["verified"] = verified
-        read_labels(arrays, str(self.path))  # raises if the copy could not be read again
+        parse_labels(arrays, str(self.path))  # raises if the copy could not be read again
         with zipfile.ZipFile(self.path) as archive:
             compressed = any(each.compress_type for each in archive.infolist())
         return npz_bytes(arrays, compressed=compressed)
@@ -64,7 +64,7 @@ class NpzFile:
         new = [name for name in dict.fromkeys(new_labels.labels) if name not in self.class_names]
         changed: dict[str, NDArray[Any]] = {}
         if new and "class_names" in self.arrays:
-            names = [*as_text(self.arrays["class_names"], "class_names"), *new]
+            names = [*read_texts(self.arrays["class_names"], "class_names"), *new]
             changed["class_names"] = np.array(names)
         given = self.arrays["y"]
         if given.dtype.kind in TEXT:
@@ -80,7 +80,7 @@ class NpzFile:
     def as_texts(self, new_labels: NewLabels) -> NDArray[Any]:
         """Return text labels in the type of `y`: str or bytes."""
         given = self.arrays["y"]
-        texts = as_objects(as_text(given, f"{self.path}: y"))
+        texts = as_objects(read_texts(given, f"{self.path}: y"))
         texts[new_labels.changed] = new_labels.labels[new_labels.changed]
         labels = texts.astype(str)
         return np.char.encode(labels, "utf-8") if given.dtype.kind == "S" else labels

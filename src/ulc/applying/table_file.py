@@ -12,8 +12,8 @@ from ulc.applying.image_paths import path_in_table
 from ulc.applying.original import NewLabels
 from ulc.applying.run_rows import Texts
 from ulc.config import DataSpec
-from ulc.data.sources.frame import Roles, annotations, image_column, image_paths
-from ulc.data.sources.pictures import readable
+from ulc.data.sources.frame import ColumnRoles, image_column, image_paths, read_annotations
+from ulc.data.sources.pictures import printable_path
 from ulc.data.sources.table import MISSING, SEPARATORS, read_table, read_text
 from ulc.errors import InputError
 from ulc.labels.table import as_objects
@@ -34,15 +34,15 @@ class TableFile:
         self.spec, self.path = spec, Path(spec.path or "")
         self.suffix = self.path.suffix.lower()
         table, where = read_table(self.path), str(self.path)
-        self.roles = Roles.of(list(table.columns), spec, where)
-        notes = annotations(table, self.roles, where)
+        self.roles = ColumnRoles.choose(list(table.columns), spec, where)
+        notes = read_annotations(table, self.roles, where)
         self.image = image_column(table, spec)
         self.paths = (
             []
             if self.image is None
             else image_paths(table[self.image], self.path.parent, f"{where}: '{self.image}'")
         )
-        names, broken = list(map(readable, self.paths)), set(skipped)
+        names, broken = list(map(printable_path, self.paths)), set(skipped)
         kept = [i for i in range(len(table)) if not (names and names[i] in broken)]
         self.rows = np.array(kept, np.int64)  # the table row of each row of the run
         self.labels: Texts = as_objects(notes.class_names)[notes.labels[self.rows]]

@@ -20,7 +20,7 @@ def noise(
     """Write a noisy label file, and say how the labels moved."""
     from ulc.cli import parse
     from ulc.config import RunSpec
-    from ulc.data.label_files import write_labels
+    from ulc.data.label_files import write_label_file
     from ulc.data.noise import realised_transition
     from ulc.data.prepare import label
 
@@ -28,7 +28,7 @@ def noise(
     uneven = parse.imbalance(imbalance or "none")
     labelled = label(RunSpec(data=parse.data(data), noise=wanted, imbalance=uneven, seed=seed))
     true = labelled.given if labelled.true is None else labelled.true
-    write_labels(out, labelled.given, true)
+    write_label_file(out, labelled.given, true)
     classes = len(labelled.source.class_names)
     content: dict[str, Any] = {
         "file": str(out),

@@ -11,7 +11,7 @@ from ulc.errors import InputError
 CHANNELS = (1, 3, 4)  # grey, colour, colour with transparency
 
 
-def as_given(values: Any) -> Any:
+def tensor_to_array(values: Any) -> Any:
     """A tensor as an array; anything else as it is."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
 
@@ -33,7 +33,7 @@ def as_images(images: NDArray[Any]) -> NDArray[Any]:
     return np.require(images, requirements=["C", "W"])
 
 
-def refuse_missing(vectors: NDArray[Any]) -> None:
+def refuse_not_finite(vectors: NDArray[Any]) -> None:
     """Raise at the first value that is missing or infinite."""
     bad = ~np.isfinite(vectors)
     if bad.any():

@@ -19,37 +19,37 @@ GLANCE = 100  # values that are enough to see that a column is of another kind
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def kind_of(values: "pd.Series[Any]") -> Kind:
+def infer_kind(values: "pd.Series[Any]") -> Kind:
     """The first kind that all values there are can be read as."""
     if is_number(values):
         return "number"
     present = values.dropna()
     for kind in NUMERIC_KINDS:
-        if readable(present[:GLANCE], kind) and readable(present, kind):
+        if all_readable_as(present[:GLANCE], kind) and all_readable_as(present, kind):
             return kind
     return "category"
 
 
-def as_typed(values: "pd.Series[Any]") -> "pd.Series[Any]":
+def convert_numeric_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
     """Numbers instead of text that says numbers, so that it is read only once."""
-    if is_number(values) or kind_of(values) != "number":
+    if is_number(values) or infer_kind(values) != "number":
         return values
     found = np.full(len(values), np.nan)
     there = values.notna().to_numpy(bool)
-    found[there] = parsed(values[there], "number")
+    found[there] = parse(values[there], "number")
     return pd.Series(found)
 
 
-def readable(present: "pd.Series[Any]", kind: Numeric) -> bool:
+def all_readable_as(present: "pd.Series[Any]", kind: Numeric) -> bool:
     """Whether every value is of the kind."""
-    return not np.isnan(parsed(present, kind)).any()
+    return not np.isnan(parse(present, kind)).any()
 
 
-def numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
+def to_numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
     """(N,) numbers, NaN where there is none; what is infinite, or as good as, is none."""
     gap = values.isna().to_numpy(bool)
     found = np.full(len(values), np.nan)
-    found[~gap] = parsed(values[~gap], kind)
+    found[~gap] = parse(values[~gap], kind)
     wrong = np.isnan(found) & ~gap
     if wrong.any():
         row = int(wrong.argmax())
@@ -60,13 +60,13 @@ def numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
     return np.where(np.abs(found) > LARGEST, np.nan, found)
 
 
-def parsed(present: "pd.Series[Any]", kind: Numeric) -> Floats:
+def parse(present: "pd.Series[Any]", kind: Numeric) -> Floats:
     """Numbers, NaN for what cannot be read; a date counts in days."""
     if is_number(present):
-        return as_numbers(present, kind)
+        return check_numbers(present, kind)
     if kind == "number" and infer_dtype(present) == "string":  # the same, only much faster
         return pd.to_numeric(present, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    text = as_text(present)
+    text = to_text(present)
     if kind == "number":
         return pd.to_numeric(text, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     if kind == "boolean":
@@ -76,7 +76,7 @@ def parsed(present: "pd.Series[Any]", kind: Numeric) -> Floats:
     return days.to_numpy(np.float64, na_value=np.nan)
 
 
-def as_numbers(present: "pd.Series[Any]", kind: Numeric) -> Floats:
+def check_numbers(present: "pd.Series[Any]", kind: Numeric) -> Floats:
     """Numbers that are numbers already; as booleans only 0 and 1 will do, as dates none."""
     found = present.to_numpy(np.float64, na_value=np.nan)
     if kind == "number":
@@ -90,19 +90,19 @@ def is_number(values: "pd.Series[Any]") -> bool:
     return is_numeric_dtype(values) and not is_bool_dtype(values)
 
 
-def as_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
+def to_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
     """Every value as text without spaces around it; a missing one stays missing."""
     text = values.astype(object).where(values.notna(), None)
     return text.map(lambda value: None if value is None else str(value).strip()).astype(object)
 
 
-def listed(values: "pd.Series[Any]") -> bool:
+def holds_lists(values: "pd.Series[Any]") -> bool:
     """Whether a value is several values."""
     return any(
         isinstance(value, list | tuple | dict | set | np.ndarray) for value in values[:GLANCE]
     )
 
 
-def flags(values: "pd.Series[Any]", where: str) -> NDArray[np.bool_]:
+def to_flags(values: "pd.Series[Any]", where: str) -> NDArray[np.bool_]:
     """(N,) yes or no; nothing is no."""
-    return numbers(values, "boolean", where) == 1
+    return to_numbers(values, "boolean", where) == 1

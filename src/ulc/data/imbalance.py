@@ -6,19 +6,21 @@ from ulc.config import ImbalanceSpec
 from ulc.typing import Integers
 
 
-def keep(labels: Integers, classes: int, spec: ImbalanceSpec, rng: np.random.Generator) -> Integers:
+def choose_rows(
+    labels: Integers, classes: int, spec: ImbalanceSpec, rng: np.random.Generator
+) -> Integers:
     """Positions to keep, in order; which examples (and which half) is drawn from `rng`."""
     sizes: Integers = np.bincount(labels, minlength=classes)
     if spec.kind == "half":
-        sizes = reduced_half(sizes, spec.ratio, rng)
+        sizes = reduce_half_of_classes(sizes, spec.ratio, rng)
     elif spec.kind == "long_tail":
-        sizes = long_tailed(sizes, spec.ratio)
+        sizes = long_tail_sizes(sizes, spec.ratio)
     members = (np.flatnonzero(labels == k) for k in range(classes))
     chosen = [rng.permutation(each)[:size] for each, size in zip(members, sizes, strict=True)]
     return np.sort(np.concatenate(chosen))
 
 
-def reduced_half(sizes: Integers, ratio: float, rng: np.random.Generator) -> Integers:
+def reduce_half_of_classes(sizes: Integers, ratio: float, rng: np.random.Generator) -> Integers:
     """The paper's imbalance: a random half of the classes keeps 1/ratio of its examples."""
     small = rng.permutation(len(sizes))[: len(sizes) // 2]
     reduced = sizes.copy()
@@ -26,7 +28,7 @@ def reduced_half(sizes: Integers, ratio: float, rng: np.random.Generator) -> Int
     return reduced
 
 
-def long_tailed(sizes: Integers, ratio: float) -> Integers:
+def long_tail_sizes(sizes: Integers, ratio: float) -> Integers:
     """Exponential decay over the classes: the last keeps 1/ratio of what the first has."""
     share = ratio ** (-np.arange(len(sizes)) / max(1, len(sizes) - 1))
     wanted = np.maximum(1, np.rint(sizes.max() * share)).astype(np.int64)

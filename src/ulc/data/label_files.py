@@ -15,13 +15,13 @@ from ulc.storage.files import write_whole
 from ulc.typing import Integers
 
 
-def read_labels(path: Path, key: str | None = None) -> NDArray[np.int64]:
+def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
     """The labels in `path`; `key` says which where it holds several."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a label file in JSON, npz or pt")
     if path.suffix == ".json":
-        return read_json(path)
-    content = read_pt(path) if path.suffix == ".pt" else read_arrays(path)
+        return read_json_labels(path)
+    content = read_pt_labels(path) if path.suffix == ".pt" else read_arrays(path)
     if key is None and len(content) == 1:
         key = next(iter(content))
     if key is None or key not in content:
@@ -32,7 +32,7 @@ def read_labels(path: Path, key: str | None = None) -> NDArray[np.int64]:
     return whole_numbers(np.asarray(content[key]), f"{path}: {key}")
 
 
-def read_json(path: Path) -> NDArray[np.int64]:
+def read_json_labels(path: Path) -> NDArray[np.int64]:
     """DivideMix's noise file: a list of N whole numbers."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -44,7 +44,7 @@ def read_json(path: Path) -> NDArray[np.int64]:
     return whole_numbers(labels, str(path))
 
 
-def read_pt(path: Path) -> dict[str, Any]:
+def read_pt_labels(path: Path) -> dict[str, Any]:
     """CIFAR-N's file: a dictionary of label arrays saved by torch, read without running code."""
     import torch
     from numpy._core.multiarray import _reconstruct
@@ -66,7 +66,7 @@ def read_pt(path: Path) -> dict[str, Any]:
     return content
 
 
-def write_labels(path: Path, labels: Integers, true: Integers) -> None:
+def write_label_file(path: Path, labels: Integers, true: Integers) -> None:
     """Write the labels; the ending says how: .json DivideMix, .pt CIFAR-N, .npz arrays."""
     if path.suffix == ".json":
         write_whole(path, json.dumps([int(label) for label in labels]).encode())

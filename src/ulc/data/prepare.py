@@ -12,8 +12,8 @@ from torch import Tensor
 from ulc.config import NoiseSpec, RunSpec
 from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.holding_out import HeldOutRows, hold_out
-from ulc.data.imbalance import keep
-from ulc.data.label_files import read_labels
+from ulc.data.imbalance import choose_rows
+from ulc.data.label_files import read_label_file
 from ulc.data.noise import corrupt, realised_transition
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources import load_source
@@ -113,13 +113,13 @@ def kept_rows(source: Source, spec: RunSpec) -> Integers:
     # Where labels are already noisy and the truth is known, sizes are cut by the truth.
     reference = source.labels if source.true is None else source.true
     rng = np.random.default_rng(streams(spec.seed)[0])
-    return keep(reference, len(source.class_names), spec.imbalance, rng)
+    return choose_rows(reference, len(source.class_names), spec.imbalance, rng)
 
 
 def from_file(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Integers:
     """Labels of a file that covers the whole source, or just the examples kept."""
     path = Path(noise.file or "")
-    labels = read_labels(path, noise.key)
+    labels = read_label_file(path, noise.key)
     if len(labels) not in (total, len(kept)):
         raise InputError(
             f"{path}: {len(labels)} labels for {total} examples ({len(kept)} kept); "
@@ -141,7 +141,7 @@ def prepare(
     """
     labelled = label(spec, on_progress, source)
     source, classes = labelled.source, len(labelled.source.class_names)
-    preprocessing = Preprocessing.of(source)
+    preprocessing = Preprocessing.fit(source)
     rows = Rows(
         stored=preprocessing.stored(source.inputs).to(device),
         given=torch.from_numpy(labelled.given.astype(np.int64)).to(device),

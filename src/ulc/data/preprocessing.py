@@ -22,7 +22,7 @@ class Preprocessing(Spec):
     std: tuple[float, ...]
 
     @classmethod
-    def of(cls, source: Source) -> Self:
+    def fit(cls, source: Source) -> Self:
         """The source's own statistics where the literature fixes them, else measured."""
         shape = source.inputs.shape[1:]
         if source.inputs.ndim == 4:
@@ -30,12 +30,16 @@ class Preprocessing(Spec):
                 return cls(kind="image", shape=shape, mean=source.mean, std=source.std)
             pixels = source.inputs.astype(np.float32) / 255
             mean, std = pixels.mean((0, 2, 3)), pixels.std((0, 2, 3))
-            return cls(kind="image", shape=shape, mean=tuple(mean), std=tuple(floored(std)))
+            return cls(
+                kind="image", shape=shape, mean=tuple(mean), std=tuple(replace_zero_std(std))
+            )
         mean = source.inputs.mean(0, dtype=np.float64)
         # One scale for all columns: scaling each by itself would blow up the last
         # principal components of an embedding, which hold mostly noise.
-        squares = sum(((source.inputs[part] - mean) ** 2).sum() for part in parts(source.inputs))
-        std = floored(np.sqrt([squares / source.inputs.size]))
+        squares = sum(
+            ((source.inputs[part] - mean) ** 2).sum() for part in row_slices(source.inputs)
+        )
+        std = replace_zero_std(np.sqrt([squares / source.inputs.size]))
         return cls(kind="vector", shape=shape, mean=tuple(mean), std=tuple(std))
 
     def stored(self, inputs: NDArray[Any]) -> Tensor:
@@ -50,7 +54,7 @@ class Preprocessing(Spec):
             images = torch.from_numpy(np.ascontiguousarray(inputs))
             return images.contiguous(memory_format=torch.channels_last)
         ready = np.empty(inputs.shape, np.float32)
-        for part in parts(inputs):
+        for part in row_slices(inputs):
             ready[part] = (inputs[part] - np.asarray(self.mean)) / np.asarray(self.std)
         return torch.from_numpy(ready)
 
@@ -61,7 +65,8 @@ class Preprocessing(Spec):
         # Row by row: torch is many times faster along a row than along the few channels.
         _, channels, _, width = stored.shape
         mean, std = (
-            torch.from_numpy(row(each, width)).to(stored.device) for each in (self.mean, self.std)
+            torch.from_numpy(repeat_channels(each, width)).to(stored.device)
+            for each in (self.mean, self.std)
         )
         rows = (
             stored.permute(0, 2, 3, 1).flatten(2).to(torch.float32, copy=True).sub_(mean).div_(std)
@@ -70,16 +75,16 @@ class Preprocessing(Spec):
 
 
 @cache  # an array, no tensor: those made while a model is exported hold no values
-def row(values: tuple[float, ...], width: int) -> NDArray[np.float32]:
+def repeat_channels(values: tuple[float, ...], width: int) -> NDArray[np.float32]:
     """What each channel is shifted or scaled by, in bytes, for a row of pixels."""
     return np.tile(np.asarray(values, np.float32) * 255, width)
 
 
-def parts(inputs: NDArray[Any], rows: int = 10_000) -> list[slice]:
+def row_slices(inputs: NDArray[Any], rows: int = 10_000) -> list[slice]:
     """Some rows at a time: in float64, all at once would need several times the data's memory."""
     return [slice(start, start + rows) for start in range(0, len(inputs), rows)]
 
 
-def floored(std: NDArray[Any]) -> NDArray[Any]:
+def replace_zero_std(std: NDArray[Any]) -> NDArray[Any]:
     """A constant channel has nothing to scale."""
     return np.where(std > 1e-6, std, 1.0)

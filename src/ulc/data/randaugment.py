@@ -33,15 +33,15 @@ def rand_augment(images: Tensor, rounds: int = 2) -> Tensor:
 def cutout(images: Tensor) -> Tensor:
     """A grey square of half the image's height and width, its centre anywhere in the image."""
     count, _, height, width = images.shape
-    down = torch.arange(height, device=images.device) - places(count, height, images)
-    across = torch.arange(width, device=images.device) - places(count, width, images)
+    down = torch.arange(height, device=images.device) - draw_centres(count, height, images)
+    across = torch.arange(width, device=images.device) - draw_centres(count, width, images)
     hit_down = (down >= -(height // 4)) & (down < height // 2 - height // 4)
     hit_across = (across >= -(width // 4)) & (across < width // 2 - width // 4)
     hit = hit_down[:, None, :, None] & hit_across[:, None, None, :]
     return torch.where(hit, torch.tensor(GREY, device=images.device).to(images.dtype), images)
 
 
-def places(count: int, size: int, images: Tensor) -> Tensor:
+def draw_centres(count: int, size: int, images: Tensor) -> Tensor:
     """(B, 1) random centres along one side."""
     return torch.randint(size, (count, 1), device=images.device)
 
@@ -59,17 +59,17 @@ def auto_contrast(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
 
 def brightness(images: Tensor, level: Tensor) -> Tensor:
     """Towards black."""
-    return towards(torch.zeros_like(images), images, level)
+    return interpolate(torch.zeros_like(images), images, level)
 
 
 def colour(images: Tensor, level: Tensor) -> Tensor:
     """Towards grey tones."""
-    return towards(grey_tones(images), images, level)
+    return interpolate(grey_tones(images), images, level)
 
 
 def contrast(images: Tensor, level: Tensor) -> Tensor:
     """Towards the image's mean grey."""
-    return towards(grey_tones(images).mean((1, 2, 3), keepdim=True), images, level)
+    return interpolate(grey_tones(images).mean((1, 2, 3), keepdim=True), images, level)
 
 
 def sharpness(images: Tensor, level: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ def sharpness(images: Tensor, level: Tensor) -> Tensor:
     smooth = images.clone()
     if min(images.shape[2:]) > 2:
         smooth[:, :, 1:-1, 1:-1] = F.conv2d(images, kernel, groups=channels)
-    return towards(smooth, images, level)
+    return interpolate(smooth, images, level)
 
 
 def equalize(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
@@ -110,36 +110,42 @@ def solarize(images: Tensor, level: Tensor) -> Tensor:
 
 def rotate(images: Tensor, level: Tensor) -> Tensor:
     """Up to 30 degrees either way."""
-    angle = signed(level) * math.radians(30)
+    angle = draw_sign(level) * math.radians(30)
     stretch = images.shape[2] / images.shape[3]
     cos, sin = angle.cos(), angle.sin()
-    return moved(images, ((cos, sin * stretch, None), (-sin / stretch, cos, None)))
+    return apply_affine(images, ((cos, sin * stretch, None), (-sin / stretch, cos, None)))
 
 
 def shear_x(images: Tensor, level: Tensor) -> Tensor:
     """Rows pushed sideways."""
-    return moved(
+    return apply_affine(
         images,
-        ((None, signed(level) * 0.3 * images.shape[2] / images.shape[3], None), (None, None, None)),
+        (
+            (None, draw_sign(level) * 0.3 * images.shape[2] / images.shape[3], None),
+            (None, None, None),
+        ),
     )
 
 
 def shear_y(images: Tensor, level: Tensor) -> Tensor:
     """Columns pushed up or down."""
-    return moved(
+    return apply_affine(
         images,
-        ((None, None, None), (signed(level) * 0.3 * images.shape[3] / images.shape[2], None, None)),
+        (
+            (None, None, None),
+            (draw_sign(level) * 0.3 * images.shape[3] / images.shape[2], None, None),
+        ),
     )
 
 
 def translate_x(images: Tensor, level: Tensor) -> Tensor:
     """Moved sideways by up to 0.3 of the width."""
-    return moved(images, ((None, None, 2 * signed(level) * 0.3), (None, None, None)))
+    return apply_affine(images, ((None, None, 2 * draw_sign(level) * 0.3), (None, None, None)))
 
 
 def translate_y(images: Tensor, level: Tensor) -> Tensor:
     """Moved up or down by up to 0.3 of the height."""
-    return moved(images, ((None, None, None), (None, None, 2 * signed(level) * 0.3)))
+    return apply_affine(images, ((None, None, None), (None, None, 2 * draw_sign(level) * 0.3)))
 
 
 OPERATIONS: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
@@ -148,7 +154,7 @@ OPERATIONS: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
 )  # fmt: skip
 
 
-def towards(other: Tensor, images: Tensor, level: Tensor) -> Tensor:
+def interpolate(other: Tensor, images: Tensor, level: Tensor) -> Tensor:
     """What is kept of the image: 0.05 to 0.95, by level."""
     kept = (0.05 + 0.9 * level).view(-1, 1, 1, 1)
     return other + kept * (images - other)
@@ -162,12 +168,12 @@ def grey_tones(images: Tensor) -> Tensor:
     return (images * weights).sum(1, keepdim=True)
 
 
-def signed(level: Tensor) -> Tensor:
+def draw_sign(level: Tensor) -> Tensor:
     """The level with a random sign."""
     return torch.where(torch.rand(len(level), device=level.device) < 0.5, level, -level)
 
 
-def moved(images: Tensor, rows: tuple[tuple[Tensor | None, ...], ...]) -> Tensor:
+def apply_affine(images: Tensor, rows: tuple[tuple[Tensor | None, ...], ...]) -> Tensor:
     """Each image through its own affine map: the nearest pixel, black from outside.
 
     `rows` are those of a 2 × 3 matrix in coordinates from −1 to 1; what is None is the identity's.

@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 
 from ulc.config import Spec
-from ulc.data.columns import NUMERIC_KINDS, as_text, as_typed, kind_of, listed, numbers
+from ulc.data.columns import (
+    NUMERIC_KINDS,
+    convert_numeric_text,
+    holds_lists,
+    infer_kind,
+    to_numbers,
+    to_text,
+)
 from ulc.errors import InputError
 from ulc.typing import Floats
 
@@ -37,15 +44,15 @@ class TableColumn(Spec):
     @classmethod
     def fit(cls, name: str, values: "pd.Series[Any]", where: str) -> Self:
         """Learn how the column is encoded."""
-        kind = kind_of(values)
+        kind = infer_kind(values)
         if kind == "category":
-            column = cls(name=name, kind=kind, **categories(values))
+            column = cls(name=name, kind=kind, **fit_levels(values))
         else:
-            found = numbers(values, kind, where)
+            found = to_numbers(values, kind, where)
             gap = np.isnan(found)
             fill = 0.0 if gap.all() else float(np.nanmedian(found))
             column = cls(name=name, kind=kind, fill=fill, missing=bool(gap.any()))
-        raw = column.raw(values, where)
+        raw = column.encode(values, where)
         constant = raw.min(0) == raw.max(0)
         scale = {"mean": tuple(raw.mean(0)), "std": tuple(np.where(constant, 0.0, raw.std(0)))}
         return column.model_copy(update=scale)
@@ -59,20 +66,20 @@ class TableColumn(Spec):
         """(N, width) numbers."""
         varied = np.array(self.std) > 0
         mean, std = np.array(self.mean)[varied], np.array(self.std)[varied]
-        return ((self.raw(values, where)[:, varied] - mean) / std).astype(np.float32)
+        return ((self.encode(values, where)[:, varied] - mean) / std).astype(np.float32)
 
-    def raw(self, values: "pd.Series[Any]", where: str) -> Floats:
+    def encode(self, values: "pd.Series[Any]", where: str) -> Floats:
         """The numbers before they are standardised."""
         if self.kind == "category":
             return self.one_hot(values)
-        found = numbers(values, self.kind, where)
+        found = to_numbers(values, self.kind, where)
         gap = np.isnan(found)
         filled = np.where(gap, self.fill, found)
         return np.stack([filled, gap], axis=1) if self.missing else filled[:, None]
 
     def one_hot(self, values: "pd.Series[Any]") -> Floats:
         """A one for the value's level; a level never met is one of the others, if there are any."""
-        place = pd.Index(self.levels, dtype=object).get_indexer(as_text(values))
+        place = pd.Index(self.levels, dtype=object).get_indexer(to_text(values))
         gap = values.isna().to_numpy(bool)
         if self.others:
             place = np.where((place < 0) & ~gap, len(self.levels), place)
@@ -82,9 +89,9 @@ class TableColumn(Spec):
         return (place[:, None] == every).astype(np.float64)
 
 
-def categories(values: "pd.Series[Any]") -> dict[str, Any]:
+def fit_levels(values: "pd.Series[Any]") -> dict[str, Any]:
     """The most frequent levels, ties by name, and whether there is more."""
-    counts = as_text(values).value_counts()
+    counts = to_text(values).value_counts()
     ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
     return {
         "levels": tuple(sorted(str(level) for level, _ in ranked[:MOST_LEVELS])),
@@ -105,8 +112,8 @@ class TableEncoding(Spec):
         columns, left_out = [], {}
         for name in table.columns:
             place = f"{where}: column '{name}'"
-            values = as_typed(table[name])
-            why = useless(values, place)
+            values = convert_numeric_text(table[name])
+            why = reason_to_leave_out(values, place)
             column = None if why else TableColumn.fit(str(name), values, place)
             if column is not None and column.width:
                 columns.append(column)
@@ -133,9 +140,9 @@ class TableEncoding(Spec):
         return np.concatenate(parts, axis=1)
 
 
-def useless(values: "pd.Series[Any]", where: str) -> str | None:
+def reason_to_leave_out(values: "pd.Series[Any]", where: str) -> str | None:
     """Why nothing can be learned from a column, if so."""
-    if listed(values):
+    if holds_lists(values):
         raise InputError(
             f"{where}: its values are lists; name the columns to learn from as `features`, "
             "or save the lists as the rows of X in an npz file"
@@ -143,6 +150,6 @@ def useless(values: "pd.Series[Any]", where: str) -> str | None:
     different = values.nunique()
     if different + values.isna().any() <= 1:
         return "constant"
-    if different == values.notna().sum() and kind_of(values) not in NUMERIC_KINDS:
+    if different == values.notna().sum() and infer_kind(values) not in NUMERIC_KINDS:
         return "an identifier (every value is different)"
     return None

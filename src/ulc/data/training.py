@@ -109,14 +109,14 @@ class TensorData:
         With weights, as many examples are drawn with replacement, each in proportion to its own.
         """
         positions = torch.arange(len(self), device=self.given.device) if among is None else among
-        for index in cut(positions[self.drawn(positions)], size):
+        for index in split_batches(positions[self.draw_order(positions)], size):
             stored = rows_at(self.stored, index)
             ready = self.preprocessing.ready
             seen = tuple(ready(self.augment(stored)) for _ in range(views))
             changed = tuple(ready(self.strong(stored)) for _ in range(strong))
             yield Batch(index, seen, self.given[index], changed)
 
-    def drawn(self, positions: Tensor) -> Tensor:
+    def draw_order(self, positions: Tensor) -> Tensor:
         """Places in `positions`, in random order."""
         if self.weights is None:
             return torch.randperm(len(positions), device=positions.device)
@@ -131,7 +131,7 @@ class TensorData:
             yield Batch(index, (ready,), self.given[index])
 
 
-def cut(order: Tensor, size: int) -> Iterator[Tensor]:
+def split_batches(order: Tensor, size: int) -> Iterator[Tensor]:
     """Pieces of `size`; a last piece of one joins its neighbour (batch norm needs two)."""
     pieces = list(order.split(size))
     if len(pieces) > 1 and len(pieces[-1]) == 1:
@@ -148,12 +148,12 @@ def paired_batches(
     not used up. `trusted` is an (N,) mask with examples on both sides; doubtful examples have
     `strong` further views.
     """
-    doubtful = endless(data, (~trusted).nonzero().squeeze(1), size, views, strong)
+    doubtful = repeat_batches(data, (~trusted).nonzero().squeeze(1), size, views, strong)
     for known in data.batches(size, views=views, among=trusted.nonzero().squeeze(1)):
         yield known, next(doubtful)
 
 
-def endless(
+def repeat_batches(
     data: TrainingData, among: Tensor, size: int, views: int, strong: int
 ) -> Iterator[Batch]:
     """Pass after pass, shuffled anew."""

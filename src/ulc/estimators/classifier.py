@@ -27,7 +27,7 @@ from torch import nn
 from ulc.algorithms import configure, find_algorithm
 from ulc.algorithms.base import Algorithm
 from ulc.config import NetworkSpec, checked
-from ulc.data.arrays import as_given, as_images, refuse_missing
+from ulc.data.arrays import as_images, refuse_not_finite, tensor_to_array
 from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.holding_out import hold_out
 from ulc.data.preprocessing import Preprocessing
@@ -282,7 +282,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _inputs(self, X: Any, *, reset: bool) -> NDArray[Any]:
         """X as vectors or as images (N, C, H, W)."""
-        X = as_given(X)
+        X = tensor_to_array(X)
         if getattr(X, "ndim", 2) > 2:
             images = as_images(np.asarray(X))
             if reset:
@@ -290,7 +290,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 self.__dict__.pop("feature_names_in_", None)
             return images
         vectors: NDArray[Any] = validate_data(self, X, reset=reset, ensure_all_finite=False)
-        refuse_missing(vectors)
+        refuse_not_finite(vectors)
         return vectors
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, verified: Any, *, going_on: bool) -> Rows:
@@ -300,18 +300,18 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         inputs = self._inputs(X, reset=not going_on)
-        y = as_given(y)
+        y = tensor_to_array(y)
         check_array(y, ensure_2d=False, dtype=None, input_name="y", estimator=self)
         y = column_or_1d(y, warn=True)
         check_consistent_length(inputs, y)
         classes, given = numbered(y)
         check_classification_targets(y)
-        weights = checked_weights(as_given(sample_weight), len(given))
+        weights = checked_weights(tensor_to_array(sample_weight), len(given))
         if len(np.unique(given[weights > 0])) < 2:
             raise InputError("y holds 1 class; give rows of at least two classes")
         if going_on:
             self._refuse_other_task(classes, inputs.shape[1:])
-        mask = checked_mask(as_given(verified), len(given))
+        mask = checked_mask(tensor_to_array(verified), len(given))
         return Rows(classes, inputs, given, weights, mask)
 
     def _refuse_other_task(self, classes: NDArray[Any], shape: tuple[int, ...]) -> None:
@@ -498,7 +498,7 @@ def measured(rows: Rows) -> Preprocessing:
     """Shift and scale as these rows have them."""
     names = tuple(map(str, rows.classes))
     source = Source(name="X", inputs=rows.inputs, labels=rows.given, class_names=names)
-    return Preprocessing.of(source)
+    return Preprocessing.fit(source)
 
 
 def training_data(

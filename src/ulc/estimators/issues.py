@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from ulc.blocks.loss_mixture import GaussianLossMixture
-from ulc.data.arrays import as_given
+from ulc.data.arrays import tensor_to_array
 from ulc.errors import InputError
 from ulc.estimators.classifier import RandomState, ULCClassifier
 from ulc.labels.confusion import ConfusionModel
@@ -108,7 +108,7 @@ def clean_probability(losses: Floats, given: Integers, classes: int) -> Floats:
 
 def as_labels(labels: Any) -> NDArray[Any]:
     """(N,) labels of any kind."""
-    array = np.asarray(as_given(labels))
+    array = np.asarray(tensor_to_array(labels))
     if array.ndim != 1 or len(array) == 0:
         raise InputError(f"labels have shape {array.shape}; give one label for each row")
     return array
@@ -116,7 +116,7 @@ def as_labels(labels: Any) -> NDArray[Any]:
 
 def finite(values: Any, what: str) -> Floats:
     """Numbers, all of them there."""
-    array = np.asarray(as_given(values), np.float64)
+    array = np.asarray(tensor_to_array(values), np.float64)
     if not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0, 0])
         raise InputError(f"{what} hold a missing or infinite value in row {row}; fill or remove it")
@@ -143,7 +143,7 @@ def numbered(labels: NDArray[Any], count: int, classes: Any) -> tuple[NDArray[An
     whole = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < count
     if classes is None and whole:
         return np.arange(count), labels.astype(np.int64)
-    names = np.unique(labels) if classes is None else np.asarray(as_given(classes))
+    names = np.unique(labels) if classes is None else np.asarray(tensor_to_array(classes))
     if len(names) != count:
         raise InputError(
             f"pred_probs have {count} columns for {len(names)} classes; "

@@ -31,8 +31,8 @@ def find_ids_and_labels(
     table: "pd.DataFrame", spec: DataSpec, model_input: ModelInput, where: str
 ) -> IdsAndLabels:
     """Read ids and labels from the columns of the options, of the training data, or usual names."""
-    from ulc.data.columns import as_text
-    from ulc.data.sources.frame import ID, LABEL, check_columns, filled, first
+    from ulc.data.columns import to_text
+    from ulc.data.sources.frame import ID, LABEL, check_columns, first_present, require_texts
 
     columns = list(table.columns)
     check_columns(columns, spec, where)
@@ -40,12 +40,12 @@ def find_ids_and_labels(
     encoding = model_input.encoding
     learned = {each.name for each in encoding.columns} | set(encoding.left_out) if encoding else {}
     others = [name for name in columns if name not in learned]
-    label, name = spec.label or first(LABEL, others), spec.id or first(ID, others)
-    ids = None if name is None else filled(table[name], f"{where}: column '{name}'", "id")
+    label, name = spec.label or first_present(LABEL, others), spec.id or first_present(ID, others)
+    ids = None if name is None else require_texts(table[name], f"{where}: column '{name}'", "id")
     labels: Labels | None = None
     if label is not None:
         labels = [
-            each if isinstance(each, str) and each else None for each in as_text(table[label])
+            each if isinstance(each, str) and each else None for each in to_text(table[label])
         ]
     if labels is not None and all(each is None for each in labels):
         labels = None
@@ -89,11 +89,11 @@ def read_npz_labels(
     if "y" not in arrays:
         return None
     if arrays["y"].dtype.kind in npz.TEXT:
-        return list(npz.as_text(arrays["y"], f"{where}: y"))
+        return list(npz.read_texts(arrays["y"], f"{where}: y"))
     numbers = npz.whole_numbers(arrays["y"], f"{where}: y").tolist()
     names: Sequence[str] = ()
     if "class_names" in arrays:
-        names = npz.as_text(arrays["class_names"], f"{where}: class_names")
+        names = npz.read_texts(arrays["class_names"], f"{where}: class_names")
     elif not all(map(WHOLE.fullmatch, class_names)):
         names = class_names
     labels = [names[i] if 0 <= i < len(names) else str(i) for i in numbers]

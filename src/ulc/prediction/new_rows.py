@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.config import DataSpec
-from ulc.data.arrays import as_given, as_images
+from ulc.data.arrays import as_images, tensor_to_array
 from ulc.data.sources import checked_reader, ignore_count, load_source, npz
 from ulc.data.sources.source import check_inputs
 from ulc.errors import InputError
@@ -82,7 +82,7 @@ def rows_from_folder(
     parts = [each.relative_to(root).parts for each in found]
     labels: Labels = [each[0] if len(each) > 1 else None for each in parts]
     known = not set(model_input.class_names).isdisjoint(labels)
-    pictures = [Picture.at(each) for each in found]
+    pictures = [Picture.from_path(each) for each in found]
     names = tuple(each.name for each in pictures)
     return rows_from_pictures(
         NewPictures(str(path), pictures, names, labels if known else None),
@@ -135,7 +135,7 @@ def rows_from_frame(
             "name it with --image"
         )
     paths = image_paths(frame[image], table.folder, f"{where}: column '{image}'")
-    pictures = [Picture.at(each) for each in paths]
+    pictures = [Picture.from_path(each) for each in paths]
     ids = notes.ids or tuple(each.name for each in pictures)
     return rows_from_pictures(
         NewPictures(where, pictures, ids, notes.labels), spec, model_input, on_progress
@@ -148,17 +148,17 @@ def rows_from_huggingface(
     """Read the split `train` of a Hugging Face folder, or its only split."""
     from ulc.data.sources import huggingface
 
-    split, where = choose_split(huggingface.stored(path), path), str(path)
+    split, where = choose_split(huggingface.load_from_disk(path), path), str(path)
     features = split.features
     images = [name for name in features if huggingface.is_image(features[name])]
-    table = huggingface.frame(split, [name for name in features if name not in images])
+    table = huggingface.to_frame(split, [name for name in features if name not in images])
     if model_input.encoding is not None or not images:
         return rows_from_frame(NewTable(where, table, path), spec, model_input, on_progress)
     image = spec.image or fill_in_columns(spec, model_input.trained, images).image or images[0]
     if image not in images:
         raise InputError(f"{where}: the column '{image}' holds no images; name another")
     notes = find_ids_and_labels(table, spec.model_copy(update={"image": None}), model_input, where)
-    pictures = huggingface.listed(split, image, where)
+    pictures = huggingface.list_pictures(split, image, where)
     return rows_from_pictures(
         NewPictures(where, pictures, notes.ids, notes.labels), spec, model_input, on_progress
     )
@@ -184,7 +184,7 @@ def rows_from_npz(path: Path, _: DataSpec, model_input: ModelInput, __: CountCal
         model_input,
         where,
         read_npz_labels(arrays, model_input.class_names, where),
-        ids=npz.as_text(arrays["ids"], f"{path}: ids") if "ids" in arrays else None,
+        ids=npz.read_texts(arrays["ids"], f"{path}: ids") if "ids" in arrays else None,
         embedding=npz.embedding_arrays(arrays),
     )
 
@@ -201,7 +201,7 @@ def rows_from_array(
     inputs: Any, model_input: ModelInput, labels: Sequence[Any] | None = None
 ) -> NewRows:
     """Take an array in memory: vectors, or uint8 images."""
-    array = np.asarray(as_given(inputs))
+    array = np.asarray(tensor_to_array(inputs))
     given: Labels | None = None if labels is None else [label_as_text(each) for each in labels]
     return rows_from_inputs(
         as_images(array) if array.ndim > 2 else array, model_input, "data", given
@@ -244,12 +244,12 @@ def rows_from_pictures(
     new: NewPictures, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
     """Read images at the model's size; `spec.skip_broken` leaves out unreadable ones."""
-    from ulc.data.sources.pictures import read_at
+    from ulc.data.sources.pictures import read_resized
 
     if model_input.image is None:
         raise InputError(f"{new.where}: images, but the run learned from {model_input}")
     _, height, width = model_input.image
-    images, broken = read_at(new.pictures, (width, height), spec, on_progress)
+    images, broken = read_resized(new.pictures, (width, height), spec, on_progress)
     kept = [row for row in range(len(images)) if row not in broken]
     return NewRows(
         new.where,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ulc.config import RunSpec
 from ulc.data.prepare import kept_rows
 from ulc.data.sources import load_source
-from ulc.data.sources.pictures import SUFFIXES, Picture, readable
+from ulc.data.sources.pictures import SUFFIXES, Picture, printable_path
 from ulc.errors import InputError
 from ulc.report.stored_rows import array_rows, table_rows
 from ulc.report.thumbnails import from_array, from_picture
@@ -103,7 +103,9 @@ def from_files(paths: Sequence[str]) -> Examples:
             f"{missing} of {len(paths)} pictures are no longer where the run read them "
             f"({next(path for path in paths if not Path(path).is_file())}); they are not shown."
         )
-    return Examples(picture=lambda place: from_picture(Picture.at(Path(paths[place]))), note=note)
+    return Examples(
+        picture=lambda place: from_picture(Picture.from_path(Path(paths[place]))), note=note
+    )
 
 
 def from_images(images: NDArray[Any]) -> Examples:
@@ -145,7 +147,7 @@ def from_table(wanted: Wanted) -> Examples:
     image = image_column(table, data)
     if image is None:
         return from_frame(table, wanted)
-    paths = [readable(wanted.path.parent / str(text)) for text in table[image]]
+    paths = [printable_path(wanted.path.parent / str(text)) for text in table[image]]
     shown = from_files(paths)
     return Examples(shown.picture, paths=paths, note=shown.note)
 
@@ -158,7 +160,7 @@ def unskipped(wanted: Wanted) -> Callable[["pd.DataFrame"], NDArray[np.bool_]] |
 
     def keep(table: "pd.DataFrame") -> NDArray[np.bool_]:
         image = image_column(table, wanted.spec.data)
-        names = [readable(wanted.path.parent / str(text)) for text in table[image]]
+        names = [printable_path(wanted.path.parent / str(text)) for text in table[image]]
         return np.array([name not in wanted.skipped for name in names], bool)
 
     return keep
@@ -166,21 +168,21 @@ def unskipped(wanted: Wanted) -> Callable[["pd.DataFrame"], NDArray[np.bool_]] |
 
 def check_ids(table: "pd.DataFrame", wanted: Wanted) -> None:
     """Raise if the table's rows are no longer those of the run."""
-    from ulc.data.columns import as_text
-    from ulc.data.sources.frame import Roles
+    from ulc.data.columns import to_text
+    from ulc.data.sources.frame import ColumnRoles
 
-    roles = Roles.of(list(table.columns), wanted.spec.data, str(wanted.path))
+    roles = ColumnRoles.choose(list(table.columns), wanted.spec.data, str(wanted.path))
     if roles.id is None or wanted.ids is None:
         return
-    if list(as_text(table[roles.id])) != list(wanted.ids):
+    if list(to_text(table[roles.id])) != list(wanted.ids):
         raise InputError(f"{wanted.path} has changed since the run; train again to see its rows")
 
 
 def from_frame(table: "pd.DataFrame", wanted: Wanted) -> Examples:
     """The values of the feature columns; true labels are not among them."""
-    from ulc.data.sources.frame import Roles
+    from ulc.data.sources.frame import ColumnRoles
 
-    roles = Roles.of(list(table.columns), wanted.spec.data, str(wanted.path))
+    roles = ColumnRoles.choose(list(table.columns), wanted.spec.data, str(wanted.path))
     chosen = table[list(roles.features)].astype(object)
     shown = chosen.where(chosen.notna(), None)
     values = [
@@ -194,7 +196,7 @@ def from_huggingface(wanted: Wanted) -> Examples:
     """Rows of a Hugging Face data set: their picture, or their values."""
     from ulc.data.sources import huggingface
 
-    train, where = huggingface.read(wanted.path).train, str(wanted.path)
+    train, where = huggingface.read_splits(wanted.path).train, str(wanted.path)
     kept = np.arange(len(train))
     if wanted.skipped:
         kept = kept[[f"{where}: train, row {row}" not in wanted.skipped for row in kept]]
@@ -206,8 +208,8 @@ def from_huggingface(wanted: Wanted) -> Examples:
     image = data.image or next(iter([] if data.features else images), None)
     if image is None:
         others = [name for name in train.features if name not in images]
-        return from_frame(huggingface.frame(some, others), wanted)
-    pictures = huggingface.listed(some, image, where)
+        return from_frame(huggingface.to_frame(some, others), wanted)
+    pictures = huggingface.list_pictures(some, image, where)
     return Examples(picture=lambda place: from_picture(pictures[place]))
 
 

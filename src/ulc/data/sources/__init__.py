@@ -26,12 +26,12 @@ class Reader:
     options: tuple[str, ...] = ()
 
 
-def plain(load: Callable[[Path], Source]) -> Load:
+def path_only(load: Callable[[Path], Source]) -> Load:
     """A source that needs only its path."""
     return lambda path, _, __: load(path)
 
 
-def module(name: str) -> Load:
+def import_later(name: str) -> Load:
     """A source whose module is imported when it is used: pandas and Pillow take their time."""
 
     def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
@@ -43,38 +43,38 @@ def module(name: str) -> Load:
 
 SOURCES = {
     "fashion": Reader(
-        "a slice of Fashion-MNIST inside the package", plain(lambda _: fashion.load())
+        "a slice of Fashion-MNIST inside the package", path_only(lambda _: fashion.load())
     ),
     "cifar10": Reader(
         "CIFAR-10, binary or pickle layout",
-        plain(cifar.load_cifar10),
+        path_only(cifar.load_cifar10),
         "the folder of the unpacked archive",
     ),
     "cifar100": Reader(
         "CIFAR-100, binary or pickle layout",
-        plain(cifar.load_cifar100),
+        path_only(cifar.load_cifar100),
         "the folder of the unpacked archive",
     ),
     "npz": Reader(
         "arrays X, y (y_true, X_test, y_test, class_names, ids, verified)",
-        plain(npz.load),
+        path_only(npz.load),
         "the npz file",
     ),
     "folder": Reader(
         "images, a folder for each class, or such folders inside train and test",
-        module("folder"),
+        import_later("folder"),
         "the folder of class folders",
         PICTURES,
     ),
     "table": Reader(
         "a table with a label column and feature columns or paths of images",
-        module("table"),
+        import_later("table"),
         "the file, .csv, .tsv or .parquet",
         COLUMNS + PICTURES,
     ),
     "huggingface": Reader(
         "a Hugging Face data set as `save_to_disk` writes it",
-        module("huggingface"),
+        import_later("huggingface"),
         "the folder that save_to_disk wrote",
         COLUMNS + PICTURES,
     ),

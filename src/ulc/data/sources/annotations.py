@@ -24,7 +24,7 @@ class Annotations:
     verified: NDArray[np.bool_] | None = None
     test_labels: Integers | None = None
 
-    def only(self, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Self:
+    def select(self, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Self:
         """Those of the rows kept."""
         return replace(
             self,
@@ -43,9 +43,9 @@ def number_labels(
 
     The names given come first, then all others that a label mentions, in order.
     """
-    columns = columns if class_names else without_decimals(columns)
+    columns = columns if class_names else drop_decimals(columns)
     found = {name for labels in columns.values() for name in labels}
-    names = (*class_names, *in_order(found - set(class_names)))
+    names = (*class_names, *sort_names(found - set(class_names)))
     place = {name: number for number, name in enumerate(names)}
     return names, {
         column: np.array([place[name] for name in labels], np.int64)
@@ -53,7 +53,7 @@ def number_labels(
     }
 
 
-def without_decimals(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+def drop_decimals(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """Where all labels are whole numbers, 3.0 is 3: pandas writes it so beside a missing value."""
     matches = {
         name: WHOLE.fullmatch(name) for name in {each for v in columns.values() for each in v}
@@ -64,7 +64,7 @@ def without_decimals(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence
     return {column: [short[name] for name in labels] for column, labels in columns.items()}
 
 
-def in_order(names: Iterable[str]) -> tuple[str, ...]:
+def sort_names(names: Iterable[str]) -> tuple[str, ...]:
     """Sorted, numbers as numbers."""
     try:
         return tuple(sorted(names := list(names), key=lambda name: (float(name), name)))

@@ -36,7 +36,7 @@ def load_cifar10(path: Path) -> Source:
         test = read_pickled([folder / "test_batch"], "labels")
     else:
         raise not_found(path, "cifar-10-batches-bin or cifar-10-batches-py")
-    return source("cifar10", train, test, CIFAR10_CLASSES)
+    return make_source("cifar10", train, test, CIFAR10_CLASSES)
 
 
 def load_cifar100(path: Path) -> Source:
@@ -46,15 +46,15 @@ def load_cifar100(path: Path) -> Source:
         folder = binary if binary.is_dir() else path
         train = read_binary([folder / "train.bin"], label_bytes=2)
         test = read_binary([folder / "test.bin"], label_bytes=2)
-        names = read_names(folder / "fine_label_names.txt")
+        names = read_class_names(folder / "fine_label_names.txt")
     elif pickled.is_dir() or (path / "train").is_file():
         folder = pickled if pickled.is_dir() else path
         train = read_pickled([folder / "train"], "fine_labels")
         test = read_pickled([folder / "test"], "fine_labels")
-        names = read_pickled_names(folder / "meta")
+        names = read_pickled_class_names(folder / "meta")
     else:
         raise not_found(path, "cifar-100-binary or cifar-100-python")
-    return source("cifar100", train, test, names)
+    return make_source("cifar100", train, test, names)
 
 
 def read_binary(paths: Sequence[Path], *, label_bytes: int) -> tuple[NDArray[np.uint8], Integers]:
@@ -94,23 +94,25 @@ def read_pickled(paths: Sequence[Path], key: str) -> tuple[NDArray[np.uint8], In
     return np.concatenate(images), np.concatenate(labels)
 
 
-def read_names(path: Path) -> tuple[str, ...]:
+def read_class_names(path: Path) -> tuple[str, ...]:
     """Class names, one a line, or numbers where the file is missing."""
-    return hundred(path.read_text(encoding="utf-8").split() if path.is_file() else ())
+    return names_or_numbers(path.read_text(encoding="utf-8").split() if path.is_file() else ())
 
 
-def read_pickled_names(path: Path) -> tuple[str, ...]:
+def read_pickled_class_names(path: Path) -> tuple[str, ...]:
     """The same from the layout for Python."""
     content: Any = unpickle_arrays(path) if path.is_file() else {}
-    return hundred(content.get("fine_label_names", ()) if isinstance(content, dict) else ())
+    return names_or_numbers(
+        content.get("fine_label_names", ()) if isinstance(content, dict) else ()
+    )
 
 
-def hundred(names: Sequence[str]) -> tuple[str, ...]:
+def names_or_numbers(names: Sequence[str]) -> tuple[str, ...]:
     """The names if there are a hundred, else numbers."""
     return tuple(map(str, names if len(names) == 100 else (f"class {k}" for k in range(100))))
 
 
-def source(
+def make_source(
     name: str,
     train: tuple[NDArray[np.uint8], Integers],
     test: tuple[NDArray[np.uint8], Integers],

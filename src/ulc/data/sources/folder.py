@@ -13,7 +13,7 @@ from ulc.typing import CountCallback
 
 
 @dataclass(frozen=True)
-class Images:
+class LabelledPaths:
     """Paths, each with the name of its class."""
 
     paths: list[Path]
@@ -25,17 +25,19 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     train, test = split_images(path)
     columns = {"given": train.labels} | ({"test": test.labels} if test.paths else {})
     names, labels = number_labels(columns)
-    pictures = Pictures(list(map(Picture.at, train.paths)), list(map(Picture.at, test.paths)))
+    pictures = Pictures(
+        list(map(Picture.from_path, train.paths)), list(map(Picture.from_path, test.paths))
+    )
     notes = Annotations(
         class_names=names,
         labels=labels["given"],
         ids=tuple(picture.name for picture in pictures.train),
         test_labels=labels.get("test"),
     )
-    return pictures.source(path.name, notes, spec, on_progress)
+    return pictures.to_source(path.name, notes, spec, on_progress)
 
 
-def split_images(path: Path) -> tuple[Images, Images]:
+def split_images(path: Path) -> tuple[LabelledPaths, LabelledPaths]:
     """The images of the training set and those of the test set, if there is one."""
     if not path.is_dir():
         raise InputError(
@@ -43,18 +45,18 @@ def split_images(path: Path) -> tuple[Images, Images]:
         )
     folders = {each.name: each for each in subfolders(path)}
     if set(folders) == {"train", "test"} and all(map(subfolders, folders.values())):
-        return find(folders["train"]), find(folders["test"])
-    return find(path), Images([], [])
+        return find_images(folders["train"]), find_images(folders["test"])
+    return find_images(path), LabelledPaths([], [])
 
 
-def find(path: Path) -> Images:
+def find_images(path: Path) -> LabelledPaths:
     """The images of every class folder."""
     classes = subfolders(path)
     if not classes:
         raise InputError(
             f"{path}: holds no folders; give a folder that holds a folder of images for each class"
         )
-    found = Images([], [])
+    found = LabelledPaths([], [])
     for folder in classes:
         images = images_below(folder)
         if not images:
@@ -80,22 +82,22 @@ def class_name(folder: Path) -> str:
 
 def subfolders(path: Path) -> list[Path]:
     """The folders in it that are not hidden, in order."""
-    return sorted(each for each in path.iterdir() if each.is_dir() and not hidden(each.name))
+    return sorted(each for each in path.iterdir() if each.is_dir() and not is_hidden(each.name))
 
 
 def images_below(folder: Path) -> list[Path]:
     """Every image in it, however deep, in order."""
     found = []
     for root, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not hidden(name)]
+        folders[:] = [name for name in folders if not is_hidden(name)]
         found += [
             Path(root, name)
             for name in files
-            if name.lower().endswith(SUFFIXES) and not hidden(name)
+            if name.lower().endswith(SUFFIXES) and not is_hidden(name)
         ]
     return sorted(found)
 
 
-def hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Whether people do not see it: .DS_Store and the like, and what macOS adds to archives."""
     return name.startswith((".", "__MACOSX"))

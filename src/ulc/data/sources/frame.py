@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ulc.config import DataSpec
-from ulc.data.columns import as_text, flags
+from ulc.data.columns import to_flags, to_text
 from ulc.data.sources.annotations import Annotations, number_labels
 from ulc.data.sources.pictures import SUFFIXES
 from ulc.data.sources.source import Source
@@ -26,7 +26,7 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Roles:
+class ColumnRoles:
     """Which column is what; None: no such column."""
 
     label: str
@@ -36,23 +36,23 @@ class Roles:
     features: tuple[str, ...]
 
     @classmethod
-    def of(cls, columns: Sequence[str], spec: DataSpec, where: str) -> "Roles":
+    def choose(cls, columns: Sequence[str], spec: DataSpec, where: str) -> "ColumnRoles":
         """As the options say, else by the names that columns are known by."""
         check_columns(columns, spec, where)
         if spec.image and spec.features:
             raise InputError(
                 f"{where}: learn from images or from features, not from both; drop one option"
             )
-        label = spec.label or first(LABEL, columns)
+        label = spec.label or first_present(LABEL, columns)
         if label is None:
             raise InputError(
                 f"{where}: no column is called {', '.join(LABEL)}; name the one that holds the "
-                f"labels with --label (columns: {listing(columns)})"
+                f"labels with --label (columns: {list_names(columns)})"
             )
         found = {
-            "true": spec.true or first(TRUE, columns),
-            "verified": spec.verified or first(VERIFIED, columns),
-            "id": spec.id or first(ID, columns),
+            "true": spec.true or first_present(TRUE, columns),
+            "verified": spec.verified or first_present(VERIFIED, columns),
+            "id": spec.id or first_present(ID, columns),
         }
         # A true label under another name is no feature either.
         taken = {label, *found.values(), *TRUE, *VERIFIED, *ID}
@@ -77,16 +77,16 @@ def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
         if name is not None and name not in columns:
             raise InputError(
                 f"{where}: no column '{name}', which the option '{option}' names; "
-                f"columns: {listing(columns)}"
+                f"columns: {list_names(columns)}"
             )
 
 
-def first(names: Sequence[str], columns: Sequence[str]) -> str | None:
+def first_present(names: Sequence[str], columns: Sequence[str]) -> str | None:
     """The first of the names that is a column."""
     return next((name for name in names if name in columns), None)
 
 
-def listing(columns: Sequence[str]) -> str:
+def list_names(columns: Sequence[str]) -> str:
     """Names of columns, not too many."""
     more = len(columns) - SHOWN
     return ", ".join(name or "(no name)" for name in columns[:SHOWN]) + (
@@ -103,7 +103,7 @@ def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
         return spec.image
     for name in IMAGE:
         if name in table.columns and spec.label != name:
-            paths = as_text(table[name]).dropna()
+            paths = to_text(table[name]).dropna()
             if len(paths) and paths.str.lower().str.endswith(SUFFIXES).all():
                 return name
     return None
@@ -111,12 +111,12 @@ def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
 
 def image_paths(values: "pd.Series[Any]", folder: Path, where: str) -> list[Path]:
     """Each row's path, relative to the table's folder."""
-    return [folder / text for text in filled(values, where, "path")]
+    return [folder / text for text in require_texts(values, where, "path")]
 
 
-def annotations(
+def read_annotations(
     table: pd.DataFrame,
-    roles: Roles,
+    roles: ColumnRoles,
     where: str,
     test: pd.DataFrame | None = None,
     class_names: Sequence[str] = (),
@@ -124,7 +124,7 @@ def annotations(
     """Labels, true labels, ids and flags of the rows."""
 
     def texts(table: pd.DataFrame, name: str, what: str) -> list[str]:
-        return filled(column(table, name, where), f"{where}: column '{name}'", what)
+        return require_texts(get_column(table, name, where), f"{where}: column '{name}'", what)
 
     columns = {"given": texts(table, roles.label, "label")}
     if len(columns["given"]) > 1 and len(set(columns["given"])) == len(columns["given"]):
@@ -145,20 +145,22 @@ def annotations(
         ids=None if roles.id is None else tuple(texts(table, roles.id, "id")),
         verified=None
         if roles.verified is None
-        else flags(column(table, roles.verified, where), f"{where}: column '{roles.verified}'"),
+        else to_flags(
+            get_column(table, roles.verified, where), f"{where}: column '{roles.verified}'"
+        ),
     )
 
 
-def column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
+def get_column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
     """One column; a test set may lack it, or it holds images."""
     if name not in table:
         raise InputError(f"{where}: no column '{name}' of text or numbers in every set; add it")
     return table[name]
 
 
-def filled(values: "pd.Series[Any]", where: str, what: str) -> list[str]:
+def require_texts(values: "pd.Series[Any]", where: str, what: str) -> list[str]:
     """The column as text, every row of it."""
-    text = as_text(values)
+    text = to_text(values)
     empty = (text.isna() | (text == "")).to_numpy(bool)
     if empty.any():
         row = int(empty.argmax())
@@ -171,7 +173,7 @@ def filled(values: "pd.Series[Any]", where: str, what: str) -> list[str]:
 def vector_source(
     name: str,
     table: pd.DataFrame,
-    roles: Roles,
+    roles: ColumnRoles,
     notes: Annotations,
     test: pd.DataFrame | None = None,
 ) -> Source:

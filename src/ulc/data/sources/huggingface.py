@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ulc.config import DataSpec
-from ulc.data.sources.frame import Roles, annotations, listing, vector_source
+from ulc.data.sources.frame import ColumnRoles, list_names, read_annotations, vector_source
 from ulc.data.sources.pictures import Picture, Pictures
 from ulc.data.sources.source import Source
 from ulc.errors import InputError, first_line
@@ -29,7 +29,7 @@ class Splits:
 
 def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     """Read its images, or its other columns as vectors."""
-    splits, where = read(path), str(path)
+    splits, where = read_splits(path), str(path)
     features = splits.train.features
     images = [name for name in features if is_image(features[name])]
     image = spec.image or next(iter([] if spec.features else images), None)
@@ -37,33 +37,33 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
         raise InputError(f"{where}: the column '{image}' holds no images; name another")
     others = [name for name in features if name not in images]
     known = [name for name in features if name in others or name == image]
-    roles = Roles.of(known, spec, where)
-    table = frame(splits.train, others)
-    test = None if splits.test is None else frame(splits.test, others)
+    roles = ColumnRoles.choose(known, spec, where)
+    table = to_frame(splits.train, others)
+    test = None if splits.test is None else to_frame(splits.test, others)
     names = getattr(features[roles.label], "names", ())
-    notes = annotations(table, roles, where, test, names)
+    notes = read_annotations(table, roles, where, test, names)
     if image is None:
         return vector_source(where, table, roles, notes, test)
     pictures = Pictures(
-        listed(splits.train, image, f"{where}: train"),
-        () if splits.test is None else listed(splits.test, image, f"{where}: test"),
+        list_pictures(splits.train, image, f"{where}: train"),
+        () if splits.test is None else list_pictures(splits.test, image, f"{where}: test"),
     )
-    return pictures.source(where, notes, spec, on_progress)
+    return pictures.to_source(where, notes, spec, on_progress)
 
 
-def read(path: Path) -> Splits:
+def read_splits(path: Path) -> Splits:
     """The splits, from the disk."""
-    content = stored(path)
+    content = load_from_disk(path)
     if not isinstance(content, dict):
         return Splits(content)
     if "train" not in content:
         raise InputError(
-            f"{path}: no split 'train' (splits: {listing(list(content))}); give one that has it"
+            f"{path}: no split 'train' (splits: {list_names(list(content))}); give one that has it"
         )
     return Splits(content["train"], content.get("test"))
 
 
-def stored(path: Path) -> Any:
+def load_from_disk(path: Path) -> Any:
     """A `datasets.Dataset`, or a dict of them by split."""
     if find_spec("datasets") is None:
         raise InputError(
@@ -87,21 +87,21 @@ def is_image(feature: Any) -> bool:
     return isinstance(feature, datasets.Image)
 
 
-def frame(split: Any, columns: list[str]) -> "pd.DataFrame":
+def to_frame(split: Any, columns: list[str]) -> "pd.DataFrame":
     """Those of the columns that there are, classes by their names."""
     table = split.select_columns([name for name in columns if name in split.features]).to_pandas()
     for name, feature in split.features.items():
         if hasattr(feature, "names") and name in table:
-            table[name] = [named(value, feature.names) for value in table[name]]
+            table[name] = [to_class_name(value, feature.names) for value in table[name]]
     return table
 
 
-def named(value: float, names: Sequence[str]) -> str | None:
+def to_class_name(value: float, names: Sequence[str]) -> str | None:
     """The class's name; -1 and nothing mean that there is no label."""
     return names[int(value)] if value >= 0 else None
 
 
-def listed(split: Any, image: str, where: str) -> list[Picture]:
+def list_pictures(split: Any, image: str, where: str) -> list[Picture]:
     """The images, each read when it is asked for."""
     import datasets
 

@@ -30,7 +30,7 @@ def load(path: Path) -> Source:
             f"{path}: no array '{min(missing)}' in it; save {' and '.join(sorted(wanted))} there"
         )
     inputs = {k: as_inputs(arrays[k], f"{path}: {k}") for k in ("X", "X_test") if k in arrays}
-    names, labels = read_labels(arrays, str(path))
+    names, labels = parse_labels(arrays, str(path))
     return Source(
         name=path.stem,
         inputs=inputs["X"],
@@ -39,8 +39,8 @@ def load(path: Path) -> Source:
         class_names=names,
         test_inputs=inputs.get("X_test"),
         test_labels=labels.get("y_test"),
-        ids=None if "ids" not in arrays else as_text(arrays["ids"], f"{path}: ids"),
-        verified=None if "verified" not in arrays else as_flags(arrays["verified"], str(path)),
+        ids=None if "ids" not in arrays else read_texts(arrays["ids"], f"{path}: ids"),
+        verified=None if "verified" not in arrays else parse_flags(arrays["verified"], str(path)),
         embedding=embedding_arrays(arrays),
     )
 
@@ -51,21 +51,21 @@ def embedding_arrays(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]
     return found or None
 
 
-def read_labels(
+def parse_labels(
     arrays: dict[str, NDArray[Any]], where: str
 ) -> tuple[tuple[str, ...], dict[str, Integers]]:
     """Class names and labels, from text or from whole numbers."""
     given = {name: arrays[name] for name in LABELS if name in arrays}
     names = arrays.get("class_names")
     if any(each.dtype.kind in TEXT for each in given.values()):
-        return text_labels(given, names, where)
+        return parse_text_labels(given, names, where)
     labels: dict[str, Integers] = {
         name: whole_numbers(each, f"{where}: {name}") for name, each in given.items()
     }
-    return read_names(names, labels, where), labels
+    return infer_class_names(names, labels, where), labels
 
 
-def text_labels(
+def parse_text_labels(
     given: dict[str, NDArray[Any]], class_names: NDArray[Any] | None, where: str
 ) -> tuple[tuple[str, ...], dict[str, Integers]]:
     """The same where labels are the classes' names."""
@@ -75,8 +75,8 @@ def text_labels(
                 f"{where}: {name} has type {each.dtype}, but other labels are text; "
                 "give all labels as text or all as whole numbers"
             )
-    known = () if class_names is None else as_text(class_names, f"{where}: class_names")
-    texts = {name: as_text(each, f"{where}: {name}") for name, each in given.items()}
+    known = () if class_names is None else read_texts(class_names, f"{where}: class_names")
+    texts = {name: read_texts(each, f"{where}: {name}") for name, each in given.items()}
     names, labels = number_labels(texts, known)
     if known and len(names) > len(known):
         raise InputError(
@@ -85,7 +85,7 @@ def text_labels(
     return names, labels
 
 
-def as_text(array: NDArray[Any], what: str) -> tuple[str, ...]:
+def read_texts(array: NDArray[Any], what: str) -> tuple[str, ...]:
     """One text a row, none of them empty."""
     if array.ndim != 1:
         raise InputError(f"{what} has shape {array.shape}; give one for each row")
@@ -100,14 +100,14 @@ def as_text(array: NDArray[Any], what: str) -> tuple[str, ...]:
     return tuple(map(str, text))
 
 
-def as_flags(array: NDArray[Any], where: str) -> NDArray[np.bool_]:
+def parse_flags(array: NDArray[Any], where: str) -> NDArray[np.bool_]:
     """One yes or no a row."""
     if array.ndim != 1 or array.dtype.kind not in REAL or not np.isin(array, (0, 1)).all():
         raise InputError(f"{where}: verified should be true or false for each row; save it as bool")
     return array.astype(bool)
 
 
-def read_names(
+def infer_class_names(
     names: NDArray[Any] | None, labels: dict[str, Integers], where: str
 ) -> tuple[str, ...]:
     """The names given, or the numbers of all classes that labels mention."""

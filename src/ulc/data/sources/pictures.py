@@ -33,12 +33,12 @@ class Picture:
     open: Callable[[], BinaryIO]
 
     @classmethod
-    def at(cls, path: Path) -> Self:
+    def from_path(cls, path: Path) -> Self:
         """One in a file."""
-        return cls(readable(path), lambda: path.open("rb"))
+        return cls(printable_path(path), lambda: path.open("rb"))
 
 
-def readable(path: Path) -> str:
+def printable_path(path: Path) -> str:
     """The full path; bytes that are no text are spelled out, so that it can be written anywhere."""
     return str(path.absolute()).encode(errors="backslashreplace").decode()
 
@@ -50,15 +50,15 @@ class Pictures:
     train: Sequence[Picture]
     test: Sequence[Picture] = ()
 
-    def source(
+    def to_source(
         self, name: str, notes: Annotations, spec: DataSpec, on_progress: CountCallback
     ) -> Source:
         """Read them; what is broken is left out where the spec says so."""
         every, split = [*self.train, *self.test], len(self.train)
-        images, broken = read_all(every, spec, on_progress)
+        images, broken = read_pictures(every, spec, on_progress)
         sound = np.ones(len(every), bool)
         sound[list(broken)] = False
-        notes = notes.only(sound[:split], sound[split:])
+        notes = notes.select(sound[:split], sound[split:])
         has_test = sound[split:].any()
         return Source(
             name=name,
@@ -74,24 +74,24 @@ class Pictures:
         )
 
 
-def read_all(
+def read_pictures(
     pictures: Sequence[Picture], spec: DataSpec, on_progress: CountCallback
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
     """(N, 3, H, W) images, and what is wrong with those that cannot be read."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns of odd metadata; the pixels count
         size = (spec.size, spec.size) if spec.size else common_size(pictures) or (SIZE, SIZE)
-    return read_at(pictures, size, spec, on_progress)
+    return read_resized(pictures, size, spec, on_progress)
 
 
-def read_at(
+def read_resized(
     pictures: Sequence[Picture], size: Size, spec: DataSpec, on_progress: CountCallback
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
     """The same, brought to a size that is settled."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         images = np.zeros((len(pictures), 3, size[1], size[0]), np.uint8)
-        broken = fill(images, pictures, on_progress)
+        broken = fill_images(images, pictures, on_progress)
     if broken and not spec.skip_broken:
         first, reason = next(iter(broken.items()))
         raise InputError(
@@ -110,7 +110,7 @@ def common_size(pictures: Sequence[Picture]) -> Size | None:
     """The size that all images have, if they share a small one."""
     sizes: set[Size] = set()
     for picture in pictures:
-        size = measured(picture)
+        size = measure(picture)
         if size is not None:
             sizes.add(size)
         if len(sizes) > 1 or (size is not None and max(size) > SIZE):
@@ -118,7 +118,7 @@ def common_size(pictures: Sequence[Picture]) -> Size | None:
     return sizes.pop() if sizes else None
 
 
-def measured(picture: Picture) -> Size | None:
+def measure(picture: Picture) -> Size | None:
     """An image's size as it is shown, without reading its pixels."""
     try:
         with picture.open() as stream, Image.open(stream) as image:
@@ -128,7 +128,7 @@ def measured(picture: Picture) -> Size | None:
         return None
 
 
-def fill(
+def fill_images(
     images: NDArray[np.uint8], pictures: Sequence[Picture], on_progress: CountCallback
 ) -> dict[int, str]:
     """Read every picture into its place; return what went wrong, by place."""
@@ -136,9 +136,9 @@ def fill(
 
     def read(place: int) -> str | None:
         try:
-            images[place] = pixels(pictures[place], size)
+            images[place] = read_pixels(pictures[place], size)
         except Exception as error:  # Pillow's readers raise whatever they stumble over
-            return reason(error)
+            return describe_failure(error)
         return None
 
     broken = {}
@@ -153,7 +153,7 @@ def fill(
     return broken
 
 
-def reason(error: Exception) -> str:
+def describe_failure(error: Exception) -> str:
     """What went wrong, without the path, which the sentence names already."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
@@ -162,7 +162,7 @@ def reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or first_line(error)
 
 
-def pixels(picture: Picture, size: Size) -> NDArray[np.uint8]:
+def read_pixels(picture: Picture, size: Size) -> NDArray[np.uint8]:
     """(3, H, W): upright, in RGB, the shorter side brought to size and the middle cut out."""
     with picture.open() as stream, Image.open(stream) as image:
         image.draft(None, (2 * max(size), 2 * max(size)))  # a large JPEG is decoded smaller

@@ -11,10 +11,10 @@ import pandas as pd
 
 from ulc.config import DataSpec
 from ulc.data.sources.frame import (
-    Roles,
-    annotations,
+    ColumnRoles,
     image_column,
     image_paths,
+    read_annotations,
     vector_source,
 )
 from ulc.data.sources.pictures import Picture, Pictures
@@ -31,16 +31,16 @@ SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertica
 def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     """Read the images that the table lists, or its features as vectors."""
     table, where = read_table(path), str(path)
-    roles = Roles.of(list(table.columns), spec, where)
-    notes = annotations(table, roles, where)
+    roles = ColumnRoles.choose(list(table.columns), spec, where)
+    notes = read_annotations(table, roles, where)
     image = image_column(table, spec)
     if image is None:
         return vector_source(where, table, roles, notes)
     paths = image_paths(table[image], path.parent, f"{where}: column '{image}'")
-    pictures = Pictures(list(map(Picture.at, paths)))
+    pictures = Pictures(list(map(Picture.from_path, paths)))
     if notes.ids is None:
         notes = replace(notes, ids=tuple(picture.name for picture in pictures.train))
-    return pictures.source(where, notes, spec, on_progress)
+    return pictures.to_source(where, notes, spec, on_progress)
 
 
 def read_table(path: Path) -> pd.DataFrame:
