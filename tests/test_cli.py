@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ulc.data.label_files import read_label_file
-from ulc.training.run import threads
+from ulc.training.environment import use_threads
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_train_shows_a_table_and_where_everything_is(ulc, toy, tmp_path):
 
 
 def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
-    with threads(2):
+    with use_threads(2):
         code, printed = ulc(
             "train", toy, "--noise", "symmetric:0.3", "--epochs", 4, "--out", tmp_path / "runs",
             "--compare", "--json", *SHORT,
@@ -97,7 +97,7 @@ def test_a_wrong_option_is_told_before_anything_is_trained(ulc, toy, tmp_path):
 
 
 def test_without_noise_the_ceiling_is_cross_entropy(ulc, toy, tmp_path):
-    with threads(2):
+    with use_threads(2):
         code, printed = ulc(
             "train", toy, "--epochs", 2, "--out", tmp_path / "runs", "--compare", "--json", *SHORT
         )

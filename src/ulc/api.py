@@ -23,9 +23,10 @@ from ulc.prediction.new_rows import (
 from ulc.prediction.predictor import Predictor
 from ulc.prediction.table import prediction_frame
 from ulc.storage.run_folder import Records, RunFolder
+from ulc.training.device import choose_device
 from ulc.training.loop import TrainingProgress
 from ulc.training.model import Model
-from ulc.training.run import chosen_device, run, start_fresh
+from ulc.training.run import run, start_fresh
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -85,7 +86,7 @@ class Run:
         labels: of the rows of an array; those of a path or a frame are in it
         options: label, image, id, skip_broken, as the command has them
         """
-        predictor = Predictor.open(self.folder, chosen_device(device))
+        predictor = Predictor.open(self.folder, choose_device(device))
         rows = read_new(data, labels, predictor.model_input, options)
         return prediction_frame(predictor.predict(rows, prior=prior), probabilities=probabilities)
 

@@ -35,13 +35,14 @@ def made(tmp_path_factory):
     from ulc.data.sources import load_source
     from ulc.embedding.backbones import load_backbone
     from ulc.embedding.embed import Embedder, embed
-    from ulc.training.run import chosen_device, run
+    from ulc.training.device import choose_device
+    from ulc.training.run import run
 
     home = tmp_path_factory.mktemp("embedded run")
     photographs(home / "photos", 80)
     source = load_source(DataSpec(source="folder", path=str(home / "photos")))
     backbone = load_backbone("toy_backbones:Toy")
-    embedder = Embedder(backbone, home / "cache", chosen_device("cpu"))
+    embedder = Embedder(backbone, home / "cache", choose_device("cpu"))
     embed(source, embedder, pca=5).write(home / "features.npz")
     data = DataSpec(source="npz", path=str(home / "features.npz"))
     spec = RunSpec(data=data, algorithm="ce", options={"batch_size": 8}, epochs=6)

@@ -14,8 +14,9 @@ from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.errors import InputError
 from ulc.experiments.side_by_side import run_side_by_side
 from ulc.storage.run_folder import RunFolder
+from ulc.training.environment import usable_cores, use_threads
 from ulc.training.loop import TrainingProgress
-from ulc.training.run import run, threads, usable_cores
+from ulc.training.run import run
 
 
 class Listening(TrainingProgress):
@@ -50,7 +51,7 @@ def test_they_end_as_if_each_had_been_trained_alone(data, tmp_path):
     progresses = [Listening(), Listening()]
     found = run_side_by_side(specs(data), tmp_path / "both", progresses, device="cpu")
     cores = max(1, torch.get_num_threads() // 2)
-    with threads(cores):
+    with use_threads(cores):
         alone = [run(spec, tmp_path / "alone", device="cpu") for spec in specs(data)]
     for one, other in zip(found, alone, strict=True):
         assert one.path.name == other.path.name
@@ -116,10 +117,10 @@ def test_what_is_the_same_is_trained_once(data, tmp_path):
 @pytest.mark.skipif(usable_cores() < 2, reason="one core")
 def test_a_run_goes_on_with_the_threads_it_began_with(data, tmp_path):
     spec, _ = specs(data)
-    with threads(2):
+    with use_threads(2):
         folder = run(spec, tmp_path, device="cpu")
     (folder.path / "done").unlink()
-    with threads(1):
+    with use_threads(1):
         again = run(spec, tmp_path, device="cpu")
         assert torch.get_num_threads() == 1
     assert again.read_json("environment.json")["threads"] == 2

@@ -13,10 +13,12 @@ import torch
 
 from ulc import load_run, train
 from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, RunSpec
+from ulc.data.prepare import label, prepare
 from ulc.errors import InputError
 from ulc.storage.run_folder import RunFolder
-from ulc.training.loop import TrainingProgress, summarise
+from ulc.training.loop import TrainingProgress
 from ulc.training.run import run
+from ulc.training.scores import summarise
 
 
 @pytest.fixture
@@ -94,8 +96,10 @@ class StopAfter(TrainingProgress):
             raise KeyboardInterrupt
 
 
+@pytest.mark.parametrize("held_out", [0.0, 0.2])
 @pytest.mark.parametrize("stopped_after", [0, 1, 3])
-def test_a_stopped_run_goes_on_to_the_same_bits(spec, tmp_path, stopped_after):
+def test_a_stopped_run_goes_on_to_the_same_bits(spec, tmp_path, stopped_after, held_out):
+    spec = spec.model_copy(update={"held_out": held_out})
     whole = run(spec, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         run(spec, tmp_path / "parts", progress=StopAfter(stopped_after), save_every=0)
@@ -136,6 +140,7 @@ def assert_same_run(one: RunFolder, other: RunFolder):
         return [{k: v for k, v in record.items() if k != "seconds"} for record in folder.records]
 
     assert without_time(one) == without_time(other)
+    assert one.read_json("summary.json") == other.read_json("summary.json")
     assert one.read("model.safetensors") == other.read("model.safetensors")
     for name, values in one.judgement.arrays().items():
         assert np.array_equal(values, other.judgement.arrays()[name], equal_nan=True), name
@@ -163,8 +168,6 @@ def test_true_labels_known_or_not_the_training_is_the_same(spec, tmp_path):
     with np.load(spec.data.path) as content:
         arrays = {name: content[name] for name in content.files}
     labels = known.judgement.given
-    from ulc.data.prepare import label
-
     inputs = label(spec).source.inputs
     hidden_path = tmp_path / "hidden.npz"
     np.savez(hidden_path, X=inputs, y=labels, X_test=arrays["X_test"], y_test=arrays["y_test"])
@@ -200,8 +203,17 @@ def test_best_is_the_maximum_and_last_the_mean_of_the_window():
 
 def test_divergence_is_said_with_its_remedy(spec, tmp_path):
     wild = spec.model_copy(update={"algorithm": "ce", "options": {"sgd": {"lr": 1e30}}})
-    with pytest.raises(InputError, match="lower the learning rate"):
+    with pytest.raises(InputError, match=r"diverged; lower the learning rate .*--set sgd\.lr"):
         run(wild, tmp_path)
+
+
+def test_a_run_of_prepared_data_is_the_same_run(spec, tmp_path):
+    spec = spec.model_copy(update={"held_out": 0.2})
+    prepared = prepare(spec, torch.device("cpu"))
+    assert_same_run(run(spec, tmp_path / "read"), run(spec, tmp_path / "one", prepared=prepared))
+    all_rows = spec.model_copy(update={"held_out": 0.0})
+    handed = run(all_rows, tmp_path / "one", prepared=prepared.with_all_rows())
+    assert_same_run(run(all_rows, tmp_path / "read"), handed)
 
 
 def test_records_are_json_without_nan(spec, tmp_path):

@@ -17,7 +17,7 @@ from ulc.auditing import choices
 from ulc.auditing.cross_fit import FOLDS, out_of_fold
 from ulc.auditing.spec import AuditProgress, AuditSpec, Choice
 from ulc.config import DataSpec, RunSpec
-from ulc.data.prepare import prepare
+from ulc.data.prepare import Prepared, prepare
 from ulc.data.sources import load_source
 from ulc.data.sources.source import Source
 from ulc.data.truth import small_classes
@@ -31,8 +31,9 @@ from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
 from ulc.storage.files import read_npz
 from ulc.storage.run_folder import Records, RunFolder, create_folder
+from ulc.training.device import choose_device
 from ulc.training.model import Model
-from ulc.training.run import chosen_device, run
+from ulc.training.run import run
 from ulc.typing import Floats, Integers
 
 THRESHOLD = 0.5  # a label that is likelier wrong than right is doubted
@@ -105,7 +106,7 @@ class Audit:
 
     def __init__(self, spec: AuditSpec, path: Path, device: str, progress: AuditProgress) -> None:
         self.spec = spec
-        self.device = chosen_device(device)
+        self.device = choose_device(device)
         self.progress = progress
         self.path = path
         self.made: list[Choice] = []
@@ -130,15 +131,16 @@ class Audit:
             if embedder is not None:
                 data, source = self.embedded(source, embedder)
             plain_spec, ulc_spec = self.specs(data, source)
-            plain = self.train("plain training", plain_spec, source)
-            elsewhere = self.out_of_fold(folder, plain, source)
+            prepared = prepare(plain_spec, self.device, source=source)
+            plain = self.train("plain training", plain_spec, prepared)
+            elsewhere = self.out_of_fold(folder, plain, prepared)
             noise = ConfusionModel.fit(*some(elsewhere, source.labels))
             rate = noise.noise_rate(elsewhere, source.labels)
             ulc_spec, choice = choices.by_noise(ulc_spec, self.spec, rate)
             self.say(choice)
-            ulc = self.train("ULC", ulc_spec, source)
-            judged = self.judged(elsewhere, ulc, source)
-            self.hand_over(folder, judged, plain, ulc, source, elsewhere)
+            ulc = self.train("ULC", ulc_spec, prepared)
+            judged = self.judged(elsewhere, ulc, prepared)
+            self.hand_over(folder, judged, plain, ulc, source, prepared, elsewhere)
         return folder
 
     def say(self, choice: Choice) -> None:
@@ -170,41 +172,38 @@ class Audit:
         common = {"data": data, "network": network, "seed": self.spec.seed, "held_out": share}
         return plain.model_copy(update=common), ulc.model_copy(update=common)
 
-    def train(self, title: str, spec: RunSpec, source: Source) -> Trained:
+    def train(self, title: str, spec: RunSpec, prepared: Prepared) -> Trained:
         """A run below the audit's folder, and its predictions for the rows it held out."""
-        folder = self.trained(title, spec, source)
-        prepared = prepare(spec, self.device, source=source)
+        folder = self.trained(title, spec, prepared)
         if prepared.held_out is None:
             raise InputError("an audit needs rows that are held out")
         model = Model.load(folder)
         probability = model.predict_stored(prepared.held_out.stored.cpu())
         return Trained(folder, probability, prepared.held_out.given.cpu().numpy())
 
-    def trained(self, title: str, spec: RunSpec, source: Source) -> RunFolder:
+    def trained(self, title: str, spec: RunSpec, prepared: Prepared) -> RunFolder:
         """A run below the audit's folder, finished now or before."""
         with self.progress.training(title, spec.epochs) as progress:
             runs = self.path / "runs"
-            return run(spec, runs, device=str(self.device), progress=progress, source=source)
+            return run(spec, runs, device=str(self.device), progress=progress, prepared=prepared)
 
-    def out_of_fold(self, folder: RunFolder, plain: Trained, source: Source) -> Floats:
+    def out_of_fold(self, folder: RunFolder, plain: Trained, prepared: Prepared) -> Floats:
         """Plain predictions for every row, by models that did not learn from it."""
         if folder.has("out_of_fold.npz"):
-            return stored_probability(folder, source)
+            return stored_probability(folder, prepared)
         spec = spec_on_all(plain, epochs=likeliest_epoch(plain.folder.records) + 1)
         with self.progress.training("out of fold", FOLDS * spec.epochs) as progress:
-            prepared = prepare(spec, self.device, source=source)
             probability = out_of_fold(spec, prepared, self.device, progress)
         folder.write_arrays("out_of_fold.npz", {"probability": probability})
         return probability
 
-    def judged(self, elsewhere: Floats, ulc: Trained, source: Source) -> "LabelFiles":
+    def judged(self, elsewhere: Floats, ulc: Trained, prepared: Prepared) -> "LabelFiles":
         """Every label, by plain predictions out of fold and ULC's together.
 
         ULC learns from the rows that it judges, and has only that fault; the other way round the
         plain models, which learn from wrong labels as if they were right. Where ULC has learned
         the labels by heart, its word does not count.
         """
-        prepared = prepare(ulc.folder.spec, self.device, source=source)
         judgement = ulc.folder.judgement
         self.by_heart = learned_by_heart(judgement, prepared.learned, ulc)
         together = elsewhere if self.by_heart else mean_of(elsewhere, judgement.prediction)
@@ -216,7 +215,7 @@ class Audit:
             THRESHOLD,
             prepared.ids,
             prepared.verified,
-            prepared.stored.cpu().numpy(),
+            prepared.all_rows.stored.cpu().numpy(),
         )
 
     def write_summary(
@@ -236,6 +235,7 @@ class Audit:
         plain: Trained,
         ulc: Trained,
         source: Source,
+        prepared: Prepared,
         elsewhere: Floats,
     ) -> None:
         """Choose the model, and write it all."""
@@ -243,7 +243,8 @@ class Audit:
         better = ulc if is_better(ulc, plain, rate) else plain
         handed = ulc.folder
         if better is plain:
-            handed = self.trained("plain training on all rows", spec_on_all(plain), source)
+            all_rows = prepared.with_all_rows()
+            handed = self.trained("plain training on all rows", spec_on_all(plain), all_rows)
         for name in HANDED_ON:
             if handed.has(name):
                 folder.write(name, handed.read(name))
@@ -274,14 +275,14 @@ class Audit:
         folder.finish()
 
 
-def stored_probability(folder: RunFolder, source: Source) -> Floats:
+def stored_probability(folder: RunFolder, prepared: Prepared) -> Floats:
     """What was predicted out of fold before the audit was stopped."""
     name = "out_of_fold.npz"
     try:
         probability: Floats = read_npz(folder.path / name)["probability"]
     except (KeyError, ValueError) as error:
         raise folder.damaged(name, error) from None
-    if probability.shape != (len(source.labels), len(source.class_names)):
+    if probability.shape != (len(prepared.all_rows), len(prepared.class_names)):
         raise InputError(f"{folder.path}: the data have changed since; audit anew with --fresh")
     return probability
 

@@ -1,17 +1,14 @@
 """What a model says of rows that it did not learn from, for every row."""
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared
 from ulc.labels.duplicates import Copies, find_copies
-from ulc.training.held_out import HeldOut
-from ulc.training.in_memory import train
-from ulc.training.loop import TrainingProgress, step_reporter
-from ulc.training.run import build
+from ulc.training.inference import predict_stored
+from ulc.training.loop import ProgressReporter, TrainingProgress, train
+from ulc.training.run import build_algorithm
 from ulc.typing import Floats, Integers
 
 FOLDS = 5
@@ -44,28 +41,19 @@ def out_of_fold(
 
     The only row of a class is believed: without it, nothing is known of its class.
     """
-    data = prepared.training
+    data = prepared.all_rows
     given = data.given.cpu().numpy()
     fold = folds_of(given, folds, np.random.default_rng(spec.seed))
     fold = with_copies(fold, find_copies(data.stored.cpu().numpy()))
     probability = np.zeros((len(given), data.num_classes), np.float32)
     for each in range(min(folds, len(given))):
-        rest, asked = np.flatnonzero(fold != each), np.flatnonzero(fold == each)
+        asked = np.flatnonzero(fold == each)
         if len(asked) == 0:
             continue
-        part = replace(
-            data,
-            stored=data.stored[rest],
-            given=data.given[rest],
-            verified=None if data.verified is None else data.verified[rest],
-        )
-        algorithm = build(spec, replace(prepared, training=part), device)
-        algorithm.on_step = step_reporter(each * spec.epochs, progress)
-        records = train(algorithm, range(spec.epochs))
-        progress.on_epoch({"epoch": (each + 1) * spec.epochs - 1, "train": records[-1]})
-        held_out = HeldOut(data.stored[asked], data.given[asked], data.preprocessing)
-        probability[asked] = held_out.predicted(algorithm)
-        del part, algorithm  # before the next fold's are made
+        algorithm = build_algorithm(spec, prepared.hold_out(asked), device)
+        train(algorithm, range(spec.epochs), [ProgressReporter(progress, each * spec.epochs)])
+        probability[asked] = predict_stored(algorithm, data.stored[asked], data.preprocessing)
+        del algorithm  # and the fold's rows, before those of the next fold are made
     alone = np.bincount(given, minlength=data.num_classes)[given] == 1
     probability[alone] = np.eye(data.num_classes, dtype=np.float32)[given[alone]]
     return probability

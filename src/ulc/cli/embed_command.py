@@ -55,7 +55,7 @@ def embed(
     from ulc.embedding.backbones import load_backbone
     from ulc.embedding.embed import Embedder, check_images
     from ulc.storage.files import check_output_file
-    from ulc.training.run import chosen_device
+    from ulc.training.device import choose_device
 
     spec = parse.data(data)
     inputs = {"the images": Path(spec.path)} if spec.path else {}
@@ -65,7 +65,7 @@ def embed(
     embedder = Embedder(
         load_backbone(backbone, size=size),
         cache or out.parent / "embedded",
-        chosen_device(device),
+        choose_device(device),
         batch_size,
     )
     done = embed_images(source, embedder, pca, show=not quiet)

@@ -49,14 +49,14 @@ def predict(
     from ulc.prediction import table
     from ulc.prediction.predictor import Predictor
     from ulc.storage.run_folder import RunFolder
-    from ulc.training.run import chosen_device
+    from ulc.training.device import choose_device
 
     assumed = check_prior_name(prior)
     if out is not None:
         table.check_table_file(out, data)
     options = {"label": label, "image": image, "id": id_column, "skip_broken": skip_broken or None}
     spec = data_spec(data, options)
-    predictor = Predictor.open(RunFolder.open(run), chosen_device(device))
+    predictor = Predictor.open(RunFolder.open(run), choose_device(device))
     found = with_bars(predictor, spec, {"prior": assumed, "cache": cache}, show=not quiet)
     frame = table.prediction_frame(found, probabilities=probabilities)
     if out is not None:

@@ -160,9 +160,9 @@ def train_beside(
     """
     import torch
 
-    from ulc.training.run import chosen_device
+    from ulc.training.device import choose_device
 
-    if torch.get_num_threads() < 2 or chosen_device(device).type != "cpu":
+    if torch.get_num_threads() < 2 or choose_device(device).type != "cpu":
         return {}
     from ulc.experiments.side_by_side import run_side_by_side
 

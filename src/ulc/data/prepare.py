@@ -1,17 +1,16 @@
-"""From a spec to training data and, apart from it, the truth."""
+"""Prepare data: from a spec to training data and, apart from it, the truth."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ulc.config import NoiseSpec, RunSpec
 from ulc.data.augment import strong_augmentation, weak_augmentation
-from ulc.data.holding_out import HeldOutRows, hold_out
+from ulc.data.held_out import HeldOutRows, draw_held_out
 from ulc.data.imbalance import choose_rows
 from ulc.data.label_files import read_label_file
 from ulc.data.noise import corrupt, realised_transition
@@ -29,38 +28,64 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Training data for the algorithm, truth for the examiner, facts for the record.
+    """Training data for the algorithm, truth for the evaluation, facts for the record.
 
-    training, truth: of the rows that are learned from
-    held_out: the rows that are held out, if any; learned: positions of the others
-    stored, ids, verified, encoding, embedding: of all rows, as `Source` has them
+    all_rows, all_truth: of every row
+    training, truth: of the rows that are learned from; learned: their positions
+    held_out: the other rows; None: every row is learned from
+    ids, verified, encoding, embedding: of all rows, as `Source` has them
     """
 
+    all_rows: TensorData
+    all_truth: Truth
     training: TensorData
     truth: Truth
+    learned: Integers
     class_names: tuple[str, ...]
     facts: dict[str, Any]
-    stored: Tensor
-    learned: Integers
     held_out: HeldOutRows | None = None
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
     embedding: dict[str, NDArray[Any]] | None = None
 
+    def with_all_rows(self) -> Self:
+        """The same data with no row held out."""
+        return replace(
+            self,
+            training=self.all_rows,
+            truth=self.all_truth,
+            learned=np.arange(len(self.all_rows)),
+            facts={name: value for name, value in self.facts.items() if name != "held_out"},
+            held_out=None,
+        )
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows on the device, as stored, with their labels."""
+    def hold_out(self, positions: Integers) -> Self:
+        """The same data with exactly the rows at `positions` held out."""
+        data, true = self.all_rows, self.all_truth.train
+        learned = np.delete(np.arange(len(data)), positions)
+        held_out = HeldOutRows(
+            positions, data.stored[positions], data.given[positions], data.preprocessing
+        )
+        return replace(
+            self,
+            training=select_rows(data, learned),
+            truth=replace(self.all_truth, train=None if true is None else true[learned]),
+            learned=learned,
+            facts=self.facts | {"held_out": len(positions)},
+            held_out=held_out,
+        )
 
-    stored: Tensor
-    given: Tensor
-    verified: Tensor | None
 
-    def at(self, positions: Integers) -> "Rows":
-        """Some of them."""
-        verified = None if self.verified is None else self.verified[positions]
-        return Rows(self.stored[positions], self.given[positions], verified)
+def select_rows(data: TensorData, positions: Integers) -> TensorData:
+    """The training data of the rows at `positions`."""
+    return replace(
+        data,
+        stored=data.stored[positions],
+        given=data.given[positions],
+        weights=None if data.weights is None else data.weights[positions],
+        verified=None if data.verified is None else data.verified[positions],
+    )
 
 
 @dataclass(frozen=True)
@@ -75,23 +100,26 @@ class Labelled:
 def label(
     spec: RunSpec, on_progress: CountCallback | None = None, source: Source | None = None
 ) -> Labelled:
-    """Load, make uneven, make noisy. Imbalance and noise have random streams of their own."""
+    """Load the data, make the classes uneven, make the labels noisy.
+
+    Imbalance and noise have random streams of their own.
+    """
     source = source or load_source(spec.data, on_progress)
     classes = len(source.class_names)
     kept = kept_rows(source, spec)
     labels, true = source.labels[kept], None if source.true is None else source.true[kept]
     if spec.noise.kind == "file":
-        given = from_file(spec.noise, kept, classes, len(source.labels))
+        given = read_noisy_labels(spec.noise, kept, classes, len(source.labels))
         true = labels if true is None else true
     elif spec.noise.kind == "none":
         given = labels
     else:
-        # Whoever injects noise says that the labels were right before.
-        rng = np.random.default_rng(streams(spec.seed)[1])
+        # Noise is injected only into labels that are taken to be right.
+        rng = np.random.default_rng(random_streams(spec.seed)[1])
         given, true = corrupt(labels, classes, spec.noise, rng), labels
     verified = None if source.verified is None else source.verified[kept]
     if verified is not None:
-        given = np.where(verified, labels, given)  # what somebody checked, noise does not touch
+        given = np.where(verified, labels, given)  # noise changes no verified label
     cut = replace(
         source,
         inputs=source.inputs[kept],
@@ -103,8 +131,8 @@ def label(
     return Labelled(cut, given, true)
 
 
-def streams(seed: int) -> list[np.random.SeedSequence]:
-    """Random numbers for imbalance, for noise and for the choice of rows to hold out."""
+def random_streams(seed: int) -> list[np.random.SeedSequence]:
+    """Seeds of the imbalance, of the noise and of the choice of rows to hold out."""
     return np.random.SeedSequence(seed).spawn(3)
 
 
@@ -112,11 +140,11 @@ def kept_rows(source: Source, spec: RunSpec) -> Integers:
     """Positions in the source of the rows that are trained on, in order."""
     # Where labels are already noisy and the truth is known, sizes are cut by the truth.
     reference = source.labels if source.true is None else source.true
-    rng = np.random.default_rng(streams(spec.seed)[0])
+    rng = np.random.default_rng(random_streams(spec.seed)[0])
     return choose_rows(reference, len(source.class_names), spec.imbalance, rng)
 
 
-def from_file(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Integers:
+def read_noisy_labels(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Integers:
     """Labels of a file that covers the whole source, or just the examples kept."""
     path = Path(noise.file or "")
     labels = read_label_file(path, noise.key)
@@ -137,31 +165,17 @@ def prepare(
 ) -> Prepared:
     """Everything about the data that a run needs, on the device.
 
-    source: what `spec.data` names, if it is read already
+    Preprocessing is measured on all rows, also on those that are held out.
+
+    source: the data that `spec.data` names, if they have been read already
     """
     labelled = label(spec, on_progress, source)
     source, classes = labelled.source, len(labelled.source.class_names)
     preprocessing = Preprocessing.fit(source)
-    rows = Rows(
+    data = TensorData(
         stored=preprocessing.stored(source.inputs).to(device),
         given=torch.from_numpy(labelled.given.astype(np.int64)).to(device),
         verified=None if source.verified is None else torch.from_numpy(source.verified).to(device),
-    )
-    stored, learned = rows.stored, np.arange(len(labelled.given))
-    held_out = None
-    if spec.held_out:
-        places = hold_out(
-            labelled.given, spec.held_out, np.random.default_rng(streams(spec.seed)[2])
-        )
-        if len(places) == 0:
-            raise InputError(f"{source.name}: every class has one row; set held_out = 0")
-        learned = np.delete(learned, places)
-        held_out = HeldOutRows(places, rows.stored[places], rows.given[places])
-        rows = rows.at(learned)
-    training = TensorData(
-        stored=rows.stored,
-        given=rows.given,
-        verified=rows.verified,
         num_classes=classes,
         seed=spec.seed,
         preprocessing=preprocessing,
@@ -172,25 +186,30 @@ def prepare(
     if source.test_inputs is not None and source.test_labels is not None:
         test = TestSet(preprocessing.stored(source.test_inputs).to(device), source.test_labels)
     sizes_by = labelled.given if labelled.true is None else labelled.true
-    true = None if labelled.true is None else labelled.true[learned]
-    truth = Truth(train=true, test=test, small=small_classes(sizes_by, classes))
-    return Prepared(
-        training,
-        truth,
-        source.class_names,
-        facts(labelled, truth)
-        | ({} if held_out is None else {"held_out": len(held_out.positions)}),
-        stored,
-        learned,
-        held_out,
+    truth = Truth(train=labelled.true, test=test, small=small_classes(sizes_by, classes))
+    prepared = Prepared(
+        all_rows=data,
+        all_truth=truth,
+        training=data,
+        truth=truth,
+        learned=np.arange(len(data)),
+        class_names=source.class_names,
+        facts=describe_data(labelled, truth),
         ids=source.ids,
         verified=source.verified,
         encoding=source.encoding,
         embedding=source.embedding,
     )
+    if not spec.held_out:
+        return prepared
+    rng = np.random.default_rng(random_streams(spec.seed)[2])
+    positions = draw_held_out(labelled.given, spec.held_out, rng)
+    if len(positions) == 0:
+        raise InputError(f"{source.name}: every class has one row; set held_out = 0")
+    return prepared.hold_out(positions)
 
 
-def facts(labelled: Labelled, truth: Truth) -> dict[str, Any]:
+def describe_data(labelled: Labelled, truth: Truth) -> dict[str, Any]:
     """What the data turned out to be: sizes, small classes, realised noise."""
     classes = len(labelled.source.class_names)
     content: dict[str, Any] = {

@@ -3,7 +3,7 @@
 import copy
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -29,7 +29,7 @@ from ulc.algorithms.base import Algorithm
 from ulc.config import NetworkSpec, checked
 from ulc.data.arrays import as_images, refuse_not_finite, tensor_to_array
 from ulc.data.augment import strong_augmentation, weak_augmentation
-from ulc.data.holding_out import hold_out
+from ulc.data.held_out import HeldOutRows, draw_held_out
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
 from ulc.data.training import TensorData
@@ -49,12 +49,16 @@ from ulc.labels.judgement import Judgement
 from ulc.labels.prior import Prior, with_prior
 from ulc.labels.table import label_frame
 from ulc.networks import NewBackbone, network_maker
+from ulc.networks.classifier import Classifier
 from ulc.settings.automatic import settings
 from ulc.storage.files import write_whole
-from ulc.training.held_out import HeldOut
-from ulc.training.in_memory import EarlyStopping, go_on_from, train
-from ulc.training.model import Model, ModelSpec, Uncertainty
-from ulc.training.run import chosen_device
+from ulc.training.best_epoch import BestEpoch
+from ulc.training.collapse import CollapseMonitor
+from ulc.training.device import choose_device
+from ulc.training.held_out import judge_held_out
+from ulc.training.inference import judge_labels
+from ulc.training.loop import train
+from ulc.training.model import Model, Uncertainty
 from ulc.typing import Floats, Integers
 
 if TYPE_CHECKING:
@@ -334,7 +338,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if self.patience < 1:
             raise InputError(f"patience is {self.patience}; give a number of epochs above 0")
         rng = np.random.default_rng(seed)
-        held_out = kept[hold_out(rows.given[kept], self.validation_fraction, rng)]
+        held_out = kept[draw_held_out(rows.given[kept], self.validation_fraction, rng)]
         if len(held_out) == 0:
             raise InputError("every class has one row; set early_stopping=False to hold out none")
         return np.setdiff1d(kept, held_out), held_out
@@ -346,7 +350,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         shape, classes = rows.inputs.shape[1:], rows.classes
         spec = settings(self.algorithm, shape, len(learned), self.epochs, self.options)
         config = configure(self.algorithm, spec.options)
-        device = chosen_device(self.device)
+        device = choose_device(self.device)
         part = rows.at(learned)
         preprocessing = self.model_.spec.preprocessing if going_on else measured(part)
         data = training_data(part, preprocessing, seed, device)
@@ -354,26 +358,31 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         algorithm = find_algorithm(self.algorithm).build(config, data, new_network)
         start = 0
         if going_on:
-            go_on_from(algorithm, self.model_.members)
+            load_weights(algorithm, self.model_.members)
             start = self.n_iter_
-        stopping = None
+        best = None
         if len(held_out):
-            last = start + spec.epochs - 1
-            stopping = EarlyStopping(
-                held_out_rows(rows.at(held_out), preprocessing, device),
-                first=min(getattr(config, "warmup_epochs", 0), last),
-                patience=self.patience,
+            monitor = CollapseMonitor(
+                rows_apart(rows, held_out, preprocessing, device),
+                tuple(map(str, classes)),
+                first=min(getattr(config, "warmup_epochs", 0), start + spec.epochs - 1),
             )
-        self.records_ = train(algorithm, range(start, start + spec.epochs), stopping)
-        self.n_iter_ = start + len(self.records_)
-        self.best_epoch_ = self.n_iter_ - 1 if stopping is None else stopping.best_epoch
-        self.validation_scores_ = [] if stopping is None else stopping.agreements
+            best = BestEpoch(monitor, patience=self.patience)
+        observers = [] if best is None else [best]
+        records = train(algorithm, range(start, start + spec.epochs), observers)
+        self.records_ = [record["train"] for record in records]
+        self.n_iter_ = start + len(records)
+        kept = None if best is None else best.best
+        self.best_epoch_ = self.n_iter_ - 1 if kept is None else kept.epoch
+        self.validation_scores_ = [
+            record["held_out"]["agreement"] for record in records if best is not None
+        ]
         self.passes_ = getattr(config, "passes", 1)
         self.threshold_ = algorithm.threshold
         self.seed_, self.classes_ = seed, classes
-        judgement = algorithm.judge().with_verified(part.verified)
-        self.model_ = self._model(algorithm, judgement, preprocessing)
-        self.judgement_ = self._judgement(rows, learned, judgement)
+        judgement = judge_labels(algorithm)
+        self.model_ = self._model(algorithm, judgement.with_verified(part.verified), preprocessing)
+        self.judgement_ = self._judgement(rows, learned, judgement).with_verified(rows.verified)
 
     def _backbone(self) -> NetworkSpec | NewBackbone:
         if isinstance(self.network, str):
@@ -390,37 +399,24 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _model(
         self, algorithm: Algorithm, judgement: Judgement, preprocessing: Preprocessing
     ) -> Model:
-        networks = algorithm.networks()
-        spec = ModelSpec(
-            network=NetworkSpec(name=network_name(self.network), width=self.width),
-            heads=networks[0].spec,
-            networks=len(networks),
-            preprocessing=preprocessing,
-            class_names=tuple(map(str, self.classes_)),
-            class_prior=tuple(map(float, judgement.class_prior)),
-        )
-        for parameter in nn.ModuleList(networks).parameters():
+        for parameter in nn.ModuleList(algorithm.networks()).parameters():
             parameter.grad = None
-        return Model(spec, networks)
+        return Model.of_algorithm(
+            algorithm,
+            NetworkSpec(name=network_name(self.network), width=self.width),
+            preprocessing,
+            tuple(map(str, self.classes_)),
+            judgement.class_prior,
+        )
 
     def _judgement(self, rows: Rows, learned: Integers, judgement: Judgement) -> Judgement:
-        """The algorithm's opinion on what it learned from, the model's on the other rows."""
+        """The judgement of all rows: those that were learned from, and the others."""
         rest = np.setdiff1d(np.arange(len(rows.given)), learned)
         if len(rest) == 0:
             return judgement
-        inputs = rows.inputs[rest]
-        probability = self._probability(inputs, "training").astype(np.float32)
-        seen = self._uncertainty(inputs)
-        nothing = np.full(len(rest), np.nan, np.float32)
-        told = not np.isnan(judgement.epistemic).any()
-        other = Judgement(
-            given=rows.given[rest],
-            clean_probability=probability[np.arange(len(rest)), rows.given[rest]],
-            prediction=probability,
-            epistemic=seen.epistemic if told else nothing,
-            aleatoric=seen.aleatoric if told and seen.aleatoric is not None else nothing,
-        ).with_verified(rows.verified[rest])
-        return judgement.beside(other, learned, rest)
+        apart = rows_apart(rows, rest, self.model_.spec.preprocessing, torch.device("cpu"))
+        others = judge_held_out(judgement, self.model_, apart, passes=self.passes_, seed=self.seed_)
+        return judgement.beside(others, learned, rest)
 
     def _probability(self, inputs: NDArray[Any], prior: Prior | None) -> Floats:
         probability = self.model_.predict_proba(inputs).astype(np.float64)
@@ -519,14 +515,31 @@ def training_data(
     )
 
 
-def held_out_rows(rows: Rows, preprocessing: Preprocessing, device: torch.device) -> HeldOut:
-    """The rows that say when to stop."""
-    return HeldOut(
-        stored=preprocessing.stored(rows.inputs).to(device),
-        given=torch.from_numpy(rows.given).to(device),
+def rows_apart(
+    rows: Rows, positions: Integers, preprocessing: Preprocessing, device: torch.device
+) -> HeldOutRows:
+    """Rows that are not learned from."""
+    part = rows.at(positions)
+    return HeldOutRows(
+        positions=positions,
+        stored=preprocessing.stored(part.inputs).to(device),
+        given=torch.from_numpy(part.given).to(device),
         preprocessing=preprocessing,
-        weights=torch.from_numpy(rows.weights).to(device),
+        weights=torch.from_numpy(part.weights).to(device),
     )
+
+
+def load_weights(algorithm: Algorithm, networks: Sequence[Classifier]) -> None:
+    """Give every network of the algorithm the weights of the networks that predicted before."""
+    for group in (algorithm.networks(), [each.network for each in algorithm.learners()]):
+        for place, network in enumerate(group):
+            try:
+                network.load_state_dict(networks[place % len(networks)].state_dict())
+            except RuntimeError:
+                raise InputError(
+                    "warm_start goes on with the network it began with; set warm_start=False to "
+                    "begin anew with another"
+                ) from None
 
 
 def new_seed(random_state: RandomState) -> int:

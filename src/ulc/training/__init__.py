@@ -1,1 +1,1 @@
-"""The one loop, and what it leaves on the disk."""
+"""The training loop, its observers, and the run folder it leaves on the disk."""

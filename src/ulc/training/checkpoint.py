@@ -1,4 +1,4 @@
-"""Save an algorithm so that a killed run goes on to the same bits."""
+"""Save the state of a run, so that a killed run can be resumed to the same bits."""
 
 import io
 import zipfile
@@ -10,55 +10,56 @@ import torch
 from ulc.algorithms.base import Algorithm
 from ulc.errors import InputError, first_line
 from ulc.storage.run_folder import RunFolder
+from ulc.training.best_epoch import Snapshot
 
 NAME = "checkpoint.pt"
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The state of an epoch to come back to."""
+class Resumed:
+    """Where a run goes on: its next epoch, and the best epoch so far."""
 
-    epoch: int
-    state: dict[str, Any]
+    start: int = 0
+    best: Snapshot | None = None
 
 
-def save(algorithm: Algorithm, epoch: int, folder: RunFolder, kept: Kept | None = None) -> None:
-    """Keep the state after `epoch`."""
+def save(algorithm: Algorithm, epoch: int, folder: RunFolder, best: Snapshot | None = None) -> None:
+    """Write the algorithm's state after `epoch`, and the best epoch so far."""
     buffer = io.BytesIO()
     content = {"epoch": epoch, "torch": str(torch.__version__), "state": algorithm.state_dict()}
-    if kept is not None:
-        content["kept"] = {"epoch": kept.epoch, "state": kept.state}
+    if best is not None:
+        content["best"] = {"epoch": best.epoch, "state": best.state}
     torch.save(content, buffer)
     folder.write(NAME, buffer.getvalue())
 
 
-def restore(algorithm: Algorithm, folder: RunFolder) -> tuple[int, Kept | None]:
-    """Take up the saved state; return the epoch to go on with, 0 if nothing is saved."""
+def restore(algorithm: Algorithm, folder: RunFolder) -> Resumed:
+    """Load the state that `save` wrote; without a checkpoint the run starts at epoch 0."""
     if not folder.has(NAME):
-        return 0, None
+        return Resumed()
     content = read(folder)
     try:
         algorithm.load_state_dict(content["state"])
-        kept = Kept(**content["kept"]) if "kept" in content else None
+        best = Snapshot(**content["best"]) if "best" in content else None
+        return Resumed(int(content["epoch"]) + 1, best)
     except (RuntimeError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder.path / NAME} does not fit this version ({first_line(error)}); "
             "train anew with --fresh"
         ) from None
-    return int(content["epoch"]) + 1, kept
 
 
 def read(folder: RunFolder) -> dict[str, Any]:
-    """The checkpoint's content, without running what a pickle may ask for."""
+    """The checkpoint's content; a pickle inside it is not executed."""
     stored = io.BytesIO(folder.read(NAME))
     try:
         with zipfile.ZipFile(stored) as archive:
-            broken = archive.testzip()  # torch itself does not look at the checksums
+            broken = archive.testzip()  # torch.load does not check the checksums
         stored.seek(0)
         if broken is None:
             return torch.load(stored, map_location="cpu", weights_only=True)
         reason = f"{broken} fails its checksum"
     except Exception as error:
-        # torch raises many kinds for a damaged file, with advice that is not ours.
+        # torch raises many kinds of error for a damaged file, with advice that does not fit here.
         reason = type(error).__name__
     raise folder.damaged(NAME, ValueError(reason))

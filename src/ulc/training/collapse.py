@@ -1,4 +1,4 @@
-"""See a training collapse, and know the last epoch before it."""
+"""Detect the collapse of a training, and choose the epoch to keep."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,92 +6,119 @@ from typing import Any
 import numpy as np
 
 from ulc.algorithms.base import Algorithm
+from ulc.data.held_out import HeldOutRows
 from ulc.labels.confusion import symmetric_noise_log_likelihood
 from ulc.labels.judgement import Judgement
 from ulc.storage.run_folder import Records
-from ulc.training.held_out import HeldOut
+from ulc.training.inference import predict_by_network, predict_stored
 from ulc.typing import Floats, Integers
 
-FEWEST_SHARE = 0.05  # fewer labels trusted: nothing is left to learn from
-LOST = 10  # a class that is predicted so many times less often than before has been lost
-ENOUGH = 5  # fewer rows of a class are no evidence
+FEWEST_TRUSTED = 0.05  # share of the labels; with fewer, nothing is left to learn from
+LOST = 10  # a class is lost if it is predicted so many times less often than before
+ENOUGH = 5  # a class with fewer rows is no evidence
 
 
 class CollapseMonitor:
-    """Follows a training on rows that it does not learn from; no true label is needed.
+    """Measures a training on held-out rows; it needs no true label.
 
     Signs of collapse: few labels are trusted; a class is hardly predicted any more; the two
     networks disagree more than they agree; the held-out labels are predicted much worse.
 
-    first: no epoch before it is kept, because the algorithm warms up
+    first: the first epoch that may be kept; the algorithm warms up before it
     """
 
-    def __init__(self, held_out: HeldOut, class_names: Sequence[str], first: int = 0) -> None:
+    def __init__(self, held_out: HeldOutRows, class_names: Sequence[str], first: int = 0) -> None:
         self.held_out = held_out
         self.class_names = class_names
         self.first = first
         self.given = held_out.given.cpu().numpy()
+        self.weights = None if held_out.weights is None else held_out.weights.cpu().numpy()
 
-    def observe(self, algorithm: Algorithm, judgement: Judgement) -> dict[str, Any]:
-        """What is recorded of an epoch."""
-        members = [each.argmax(1) for each in self.held_out.by_network(algorithm)]
-        probability = self.held_out.predicted(algorithm)
-        predicted, classes = probability.argmax(1), len(self.class_names)
+    def measure(self, algorithm: Algorithm, judgement: Judgement) -> dict[str, Any]:
+        """What is recorded of an epoch.
+
+        agreement: weighted share of the held-out rows whose given label is predicted
+        """
+        rows = (self.held_out.stored, self.held_out.preprocessing)
+        members = [each.argmax(1) for each in predict_by_network(algorithm, *rows)]
+        probability = predict_stored(algorithm, *rows)
+        predicted = probability.argmax(1)
         return {
             "likelihood": symmetric_noise_log_likelihood(probability, self.given),
-            "agreement": float((predicted == self.given).mean()),
-            "predicted": shares(predicted, classes).tolist(),
+            "agreement": float(np.average(predicted == self.given, weights=self.weights)),
+            "predicted": class_shares(predicted, len(self.class_names)).tolist(),
             "networks_agree": float((members[0] == members[-1]).mean()),
             "trusted": float(judgement.trusted(algorithm.threshold).mean()),
         }
 
     def keeps(self, records: Records) -> bool:
-        """Whether the last of these epochs is worth keeping: no collapse, and as good as any.
+        """Whether the last of these epochs is kept: no sign of collapse, and as good as the best.
 
-        As good: it predicts as many of the held-out labels as the best, but for a standard error.
-        Of epochs that are as good the last is kept, because an algorithm that corrects labels
-        needs time for it.
+        As good: its agreement is within a standard error of the best. So the last of all epochs
+        that are as good is kept, because an algorithm that corrects labels needs time for it.
         """
-        sound = [each for each in records[self.first :] if not each["held_out"].get("signs")]
+        sound = self.sound(records)
         if not sound or sound[-1] is not records[-1]:
             return False
-        best = max(each["held_out"]["agreement"] for each in sound)
-        return bool(records[-1]["held_out"]["agreement"] >= best - self.error(best))
+        best = max(agreement(record) for record in sound)
+        return bool(agreement(records[-1]) >= best - self.standard_error(best))
+
+    def epochs_since_best(self, records: Records) -> int:
+        """How many epochs ago the agreement was the best; 0 before the first epoch to keep."""
+        sound = self.sound(records)
+        best = max(sound, key=agreement, default=records[-1])  # the first of the best
+        return int(records[-1]["epoch"] - best["epoch"])
+
+    def sound(self, records: Records) -> Records:
+        """The epochs that may be kept: after warm-up, without a sign of collapse."""
+        return [each for each in self.after_warm_up(records) if not each["held_out"].get("signs")]
+
+    def after_warm_up(self, records: Records) -> Records:
+        """The epochs after warm-up."""
+        return [each for each in records if each["epoch"] >= self.first]
 
     def signs(self, records: Records) -> list[str]:
-        """What speaks for a collapse in the last of these epochs, in words."""
-        seen = [record["held_out"] for record in records]
-        if not seen:
+        """The signs of collapse in the last of these epochs, in words."""
+        measured = [record["held_out"] for record in self.after_warm_up(records)]
+        if not measured:
             return []
-        last, best = seen[-1], max(seen, key=lambda each: each["agreement"])
-        found = []
+        last, best = measured[-1], max(measured, key=lambda each: each["agreement"])
+        signs = []
         fallen = best["agreement"] - last["agreement"]
-        if fallen > max(0.02, 4 * self.error(best["agreement"])):
-            found.append(
+        if fallen > max(0.02, 4 * self.standard_error(best["agreement"])):
+            signs.append(
                 f"held-out labels are predicted {100 * fallen:.1f} points less often than before"
             )
-        if last["trusted"] < FEWEST_SHARE <= best["trusted"]:
-            found.append(f"only {100 * last['trusted']:.1f} % of the labels are trusted")
+        if last["trusted"] < FEWEST_TRUSTED <= best["trusted"]:
+            signs.append(f"only {100 * last['trusted']:.1f} % of the labels are trusted")
         if last["networks_agree"] < 0.5 <= best["networks_agree"]:
-            found.append(f"the networks agree on {100 * last['networks_agree']:.0f} % of the rows")
+            signs.append(f"the networks agree on {100 * last['networks_agree']:.0f} % of the rows")
         before, now = np.array(best["predicted"]), np.array(last["predicted"])
         lost = (before * len(self.given) >= ENOUGH) & (now * LOST < before)
-        found += [
+        signs += [
             f"class '{self.class_names[k]}' is hardly predicted"
             for k in np.flatnonzero(lost).tolist()
         ]
-        return found
+        return signs
 
-    def error(self, agreement: float) -> float:
-        """Standard error of an agreement, as if one more row agreed and one more did not.
+    def standard_error(self, agreement: float) -> float:
+        """Standard error of an agreement, with one pseudo-count for and one against.
 
-        Without those, few rows that all agree would claim to be certain.
+        Without pseudo-counts it would be 0 where few rows all agree. Weighted rows count as Kish's
+        effective number of rows, (Σ w)² / Σ w².
         """
-        rows = len(self.given) + 2
-        share = (agreement * len(self.given) + 1) / rows
-        return float(np.sqrt(share * (1 - share) / rows))
+        rows = float(len(self.given))
+        if self.weights is not None:
+            rows = float(self.weights.sum() ** 2 / (self.weights**2).sum())
+        share = (agreement * rows + 1) / (rows + 2)
+        return float(np.sqrt(share * (1 - share) / (rows + 2)))
 
 
-def shares(labels: Integers, classes: int) -> Floats:
+def agreement(record: dict[str, Any]) -> float:
+    """The share of held-out labels that were predicted after an epoch."""
+    return float(record["held_out"]["agreement"])
+
+
+def class_shares(labels: Integers, classes: int) -> Floats:
     """(K,) how often each class occurs."""
     return np.bincount(labels, minlength=classes) / len(labels)

@@ -1,189 +1,126 @@
-"""The one loop: train, score, record, keep."""
+"""The training loop of run folders, estimators and audits."""
 
-import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-import torch
-
-from ulc.algorithms.base import Algorithm, array
+from ulc.algorithms.base import Algorithm
 from ulc.blocks.averages import Averages
-from ulc.blocks.learner import evaluating
-from ulc.data.preprocessing import Preprocessing
-from ulc.data.truth import TestSet, Truth
-from ulc.errors import InputError
-from ulc.evaluation.judgement_scores import by_group, score_judgement
-from ulc.evaluation.prediction_scores import score_predictions
 from ulc.labels.judgement import Judgement
-from ulc.labels.prior import with_prior
-from ulc.storage.run_folder import Records, RunFolder
-from ulc.training import checkpoint
-from ulc.training.checkpoint import Kept
-from ulc.training.collapse import CollapseMonitor
-from ulc.typing import Floats
-
-DIVERGED = "the training diverged; lower the learning rate (--set sgd.lr=… or adam.lr=…)"
-SAVE_EVERY = 30.0  # seconds between checkpoints: a kill loses no more than this
+from ulc.storage.run_folder import Records
+from ulc.training.divergence import check_values
+from ulc.training.inference import judge_labels
 
 
 class TrainingProgress:
-    """Told what happens; this one does not listen."""
+    """Base class of progress callbacks of a training; every method does nothing."""
 
     def on_read(self, done: int, total: int) -> None:
-        """While images are read."""
+        """Called while images are read."""
 
-    def on_step(self, epoch: int, seen: Averages) -> None:
-        """After each step of an epoch."""
+    def on_step(self, epoch: int, averages: Averages) -> None:
+        """Called after each step of an epoch, with the running means of the epoch."""
 
     def on_epoch(self, record: dict[str, Any]) -> None:
-        """After each epoch."""
+        """Called after each epoch."""
 
 
-class Training:
-    """An algorithm on its way through the epochs of a run.
+@dataclass
+class Epoch:
+    """An epoch that has just been trained, as observers get it.
 
-    monitor: where rows are held out; the state it would keep is then the one that is handed over
+    records: of all epochs so far; the last one is of this epoch, and observers may add to it
+    trained_at: when the training of this epoch ended, by `time.perf_counter`
+    is_last: whether training ends here; an observer may set it
     """
 
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        truth: Truth,
-        preprocessing: Preprocessing,
-        folder: RunFolder,
-        monitor: CollapseMonitor | None = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.truth = truth
-        self.preprocessing = preprocessing
-        self.folder = folder
-        self.monitor = monitor
-        self.kept: Kept | None = None
+    algorithm: Algorithm
+    records: Records
+    trained_at: float
+    is_last: bool
 
-    def run(
-        self, epochs: int, progress: TrainingProgress, save_every: float = SAVE_EVERY
-    ) -> Judgement:
-        """Train to `epochs`, going on from where the folder stopped; return the judgement.
+    @property
+    def record(self) -> dict[str, Any]:
+        """What is recorded of this epoch."""
+        return self.records[-1]
 
-        It is that of the last epoch or, where rows are held out, of the epoch that is kept.
-        """
-        start, self.kept = checkpoint.restore(self.algorithm, self.folder)
-        records: Records = self.folder.records[:start] if start else []
-        for record in records:
-            progress.on_epoch(record)
-        saved = time.monotonic()
-        for epoch in range(start, epochs):
-            record = self.epoch(epoch, progress)
-            records.append(record)
-            self.keep(records)
-            if epoch + 1 == epochs or time.monotonic() - saved >= save_every:
-                self.folder.write_records(records)
-                checkpoint.save(self.algorithm, epoch, self.folder, self.kept)
-                saved = time.monotonic()
-            progress.on_epoch(record)
-        if self.kept is not None:
-            self.algorithm.load_state_dict(self.kept.state)
-        return self.algorithm.judge()
+    @cached_property
+    def judgement(self) -> Judgement:
+        """The algorithm's judgement after this epoch, computed when first asked for."""
+        return judge_labels(self.algorithm)
 
-    def keep(self, records: Records) -> None:
-        """Keep this epoch's state if the monitor says so; note signs of collapse otherwise."""
-        if self.monitor is None:
-            return
-        signs = self.monitor.signs(records[self.monitor.first :])
-        if signs:
-            records[-1]["held_out"]["signs"] = signs
-        if self.monitor.keeps(records) or self.kept is None or self.kept.epoch < self.monitor.first:
-            state = copy.deepcopy(self.algorithm.state_dict())
-            self.kept = Kept(records[-1]["epoch"], state)
 
-    def epoch(self, epoch: int, progress: TrainingProgress) -> dict[str, Any]:
-        """Train one epoch and score it."""
+class Observer:
+    """Base class of observers of a training; every method does nothing."""
+
+    def on_step(self, epoch: int, averages: Averages) -> None:
+        """Called after each step of an epoch."""
+
+    def on_epoch(self, epoch: Epoch) -> None:
+        """Called after each epoch."""
+
+    def on_end(self, algorithm: Algorithm) -> None:
+        """Called after the last epoch."""
+
+
+def train(
+    algorithm: Algorithm,
+    epochs: range,
+    observers: Sequence[Observer] = (),
+    records: Records | None = None,
+) -> Records:
+    """Train these epochs; return the records of all epochs.
+
+    Observers are called in their order, so a later one sees what an earlier one recorded.
+
+    records: of the epochs before, if the training is resumed
+    """
+    records = list(records or ())
+    for number in epochs:
         began = time.perf_counter()
-        self.algorithm.on_step = step_reporter(epoch, progress)
-        learned = self.algorithm.run_epoch(epoch)
-        self.algorithm.on_step = None
-        broken = [name for name, value in learned.items() if not np.isfinite(value)]
-        if broken:
-            raise InputError(f"epoch {epoch}: {broken[0]} is {learned[broken[0]]}: {DIVERGED}")
-        trained = time.perf_counter()
-        judgement = self.algorithm.judge()
-        if not np.isfinite(judgement.prediction).all():
-            raise InputError(f"epoch {epoch}: predictions are not finite: {DIVERGED}")
-        scores = self.score(judgement)
-        if self.monitor is not None:
-            scores["held_out"] = self.monitor.observe(self.algorithm, judgement)
-        seconds = {"train": trained - began, "score": time.perf_counter() - trained}
-        return {"epoch": epoch, "train": learned, **scores, "seconds": seconds}
-
-    def score(self, judgement: Judgement) -> dict[str, Any]:
-        """Everything that is recorded of an epoch beside the training's own values."""
-        small = self.truth.small
-        prior = judgement.class_prior
-        record: dict[str, Any] = {"prior": prior.tolist()}
-        if self.truth.test is not None:
-            labels = self.truth.test.labels
-            probability = self.predict(self.truth.test)
-            record["test"] = {
-                name: score_predictions(with_prior(probability, prior, name), labels, small)
-                for name in ("training", "balanced")
-            }
-        if self.truth.train is not None:
-            threshold = self.algorithm.threshold
-            record["labels"] = score_judgement(judgement, self.truth.train, small, threshold)
-        record["groups"] = by_group(judgement, self.algorithm.weight_norms(), small)
-        return record
-
-    @torch.no_grad()
-    def predict(self, test: TestSet, size: int = 1024) -> Floats:
-        """(N, K) probabilities of the test set, as trained."""
-        with evaluating(self.algorithm):
-            parts = [
-                self.algorithm.predict_proba(self.preprocessing.ready(stored))
-                for stored in test.stored.split(size)
-            ]
-        return array(torch.cat(parts))
+        algorithm.on_step = step_callback(number, observers)
+        values = algorithm.run_epoch(number)
+        algorithm.on_step = None
+        check_values(values, number)
+        ended = time.perf_counter()
+        records.append({"epoch": number, "train": values, "seconds": {"train": ended - began}})
+        epoch = Epoch(algorithm, records, ended, is_last=number == epochs[-1])
+        for observer in observers:
+            observer.on_epoch(epoch)
+        if epoch.is_last:
+            break
+    for observer in observers:
+        observer.on_end(algorithm)
+    return records
 
 
-def step_reporter(epoch: int, progress: TrainingProgress) -> Callable[[Averages], None]:
-    """Pass the steps of one epoch on to the progress."""
-    return lambda seen: progress.on_step(epoch, seen)
+def step_callback(epoch: int, observers: Sequence[Observer]) -> Callable[[Averages], None]:
+    """The callback that tells all observers of a step."""
+
+    def on_step(averages: Averages) -> None:
+        for observer in observers:
+            observer.on_step(epoch, averages)
+
+    return on_step
 
 
-def summarise(records: Records, epochs: int) -> dict[str, Any]:
-    """Best and last epochs of a run.
+class ProgressReporter(Observer):
+    """Passes steps and epochs on to a progress callback.
 
-    best: the epoch with the highest test accuracy. It is chosen on the test set, so it is
-    optimistic; last: mean over the last min(10, epochs // 5) epochs, at least one.
+    first: the number that epoch 0 has there
     """
-    window = max(1, min(10, epochs // 5))
-    summary: dict[str, Any] = {"epochs": epochs, "last_epochs": window}
-    if records and "test" in records[0]:
-        for prior in ("training", "balanced"):
-            accuracies = [record["test"][prior]["accuracy"] for record in records]
-            best = int(np.argmax(accuracies))
-            summary[prior] = {
-                "best_on_test": accuracies[best],
-                "best_epoch_on_test": best,
-                "last": mean_over([record["test"][prior] for record in records[-window:]]),
-            }
-    if records and "labels" in records[0]:
-        summary["labels"] = mean_over([record["labels"] for record in records[-window:]])
-    return summary
 
+    def __init__(self, progress: TrainingProgress, first: int = 0) -> None:
+        self.progress = progress
+        self.first = first
 
-def mean_over(records: Records) -> dict[str, Any]:
-    """The mean of each number over several records of the same shape."""
-    return {name: mean_value([record[name] for record in records]) for name in records[0]}
+    def on_step(self, epoch: int, averages: Averages) -> None:
+        """Pass the step on."""
+        self.progress.on_step(self.first + epoch, averages)
 
-
-def mean_value(values: list[Any]) -> Any:
-    """Mean of numbers, of lists by position, of records by name; None where any is."""
-    if any(value is None for value in values):
-        return None
-    if isinstance(values[0], dict):
-        return mean_over(values)
-    if isinstance(values[0], list):
-        return [mean_value(list(column)) for column in zip(*values, strict=True)]
-    return float(np.mean(values))
+    def on_epoch(self, epoch: Epoch) -> None:
+        """Pass the record on."""
+        record = epoch.record
+        self.progress.on_epoch(record | {"epoch": self.first + record["epoch"]})

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ulc.algorithms.base import array, seeded
+from ulc.algorithms.base import Algorithm, array, seeded
 from ulc.blocks.learner import evaluating, mean_prediction
 from ulc.blocks.uncertainty import draw_mask_seeds, monte_carlo_dropout, normalised_entropy
 from ulc.config import NetworkSpec, Spec, checked
@@ -128,6 +128,27 @@ class Model:
         """All that was learned, by name."""
         state = self.networks.state_dict()
         return {name: value.cpu().contiguous() for name, value in state.items()}
+
+    @classmethod
+    def of_algorithm(
+        cls,
+        algorithm: Algorithm,
+        network: NetworkSpec,
+        preprocessing: Preprocessing,
+        class_names: Sequence[str],
+        class_prior: Floats,
+    ) -> "Model":
+        """The networks of a trained algorithm with what the weights alone do not say."""
+        networks = algorithm.networks()
+        spec = ModelSpec(
+            network=network,
+            heads=networks[0].spec,
+            networks=len(networks),
+            preprocessing=preprocessing,
+            class_names=tuple(class_names),
+            class_prior=tuple(map(float, class_prior)),
+        )
+        return cls(spec, networks)
 
     @classmethod
     def untrained(cls, spec: ModelSpec, new_backbone: NewBackbone | None = None) -> "Model":

@@ -1,0 +1,54 @@
+"""The environment of a run: threads, packages, platform."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+import torch
+
+from ulc.storage.run_folder import RunFolder
+
+PACKAGES = ("ulc", "torch", "numpy", "scikit-learn", "safetensors", "pydantic")
+
+
+def describe_environment(device: torch.device) -> dict[str, Any]:
+    """What environment.json says."""
+    return {
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "device": str(device),
+        "threads": torch.get_num_threads(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }
+
+
+def choose_threads(folder: RunFolder) -> int:
+    """How many threads to use; a run that is resumed uses as many as before.
+
+    With another number of threads sums are added in another order, and their last bits differ.
+    """
+    if not folder.has("environment.json"):
+        return torch.get_num_threads()
+    return min(int(folder.read_json("environment.json")["threads"]), usable_cores())
+
+
+def usable_cores() -> int:
+    """How many cores this process may use; all cores where the system does not say."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def use_threads(count: int) -> Iterator[None]:
+    """Let torch use `count` threads inside the context."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,55 @@
+"""Predictions and judgements of an algorithm that is being trained."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ulc.algorithms.base import Algorithm, array
+from ulc.blocks.learner import evaluating
+from ulc.data.preprocessing import Preprocessing
+from ulc.labels.judgement import Judgement
+from ulc.networks.classifier import Classifier
+from ulc.training.divergence import check_predictions
+from ulc.typing import Floats
+
+BATCH = 1024
+
+
+def predict_stored(algorithm: Algorithm, stored: Tensor, preprocessing: Preprocessing) -> Floats:
+    """(N, …) stored inputs to (N, K) class probabilities, as trained."""
+    return check_predictions(in_batches(algorithm.predict_proba, algorithm, stored, preprocessing))
+
+
+def predict_by_network(
+    algorithm: Algorithm, stored: Tensor, preprocessing: Preprocessing
+) -> list[Floats]:
+    """(N, …) stored inputs to (N, K) logits of each network that predicts."""
+
+    def logits_of(network: Classifier) -> Callable[[Tensor], Tensor]:
+        return lambda inputs: network(inputs).logits
+
+    return [
+        in_batches(logits_of(network), algorithm, stored, preprocessing)
+        for network in algorithm.networks()
+    ]
+
+
+@torch.no_grad()
+def in_batches(
+    predict: Callable[[Tensor], Tensor],
+    algorithm: Algorithm,
+    stored: Tensor,
+    preprocessing: Preprocessing,
+) -> Floats:
+    """Apply `predict` to all stored inputs, in evaluation mode."""
+    with evaluating(algorithm):
+        parts = [predict(preprocessing.ready(part)) for part in stored.split(BATCH)]
+    return array(torch.cat(parts))
+
+
+def judge_labels(algorithm: Algorithm) -> Judgement:
+    """The algorithm's judgement of its training labels."""
+    judgement = algorithm.judge()
+    check_predictions(judgement.prediction)
+    return judgement

@@ -1,0 +1,33 @@
+"""Write the records and checkpoints of a run to its folder."""
+
+import time
+
+from ulc.storage.run_folder import RunFolder
+from ulc.training import checkpoint
+from ulc.training.best_epoch import BestEpoch
+from ulc.training.loop import Epoch, Observer
+
+SAVE_EVERY = 30.0  # seconds between checkpoints; a killed run loses no more than this
+
+
+class RunRecorder(Observer):
+    """Writes records.jsonl and checkpoint.pt every `save_every` seconds and after the last epoch.
+
+    best: where rows are held out; its epoch is part of the checkpoint
+    """
+
+    def __init__(self, folder: RunFolder, save_every: float, best: BestEpoch | None) -> None:
+        self.folder = folder
+        self.save_every = save_every
+        self.best = best
+        self.saved_at = time.monotonic()
+
+    def on_epoch(self, epoch: Epoch) -> None:
+        """Write all records and the algorithm's state, if it is time to."""
+        epoch.record["seconds"]["score"] = time.perf_counter() - epoch.trained_at
+        if not epoch.is_last and time.monotonic() - self.saved_at < self.save_every:
+            return
+        self.folder.write_records(epoch.records)
+        best = None if self.best is None else self.best.best
+        checkpoint.save(epoch.algorithm, epoch.record["epoch"], self.folder, best)
+        self.saved_at = time.monotonic()

@@ -1,0 +1,79 @@
+"""Score every epoch of a run against the truth, and summarise the run."""
+
+from typing import Any
+
+import numpy as np
+
+from ulc.data.preprocessing import Preprocessing
+from ulc.data.truth import Truth
+from ulc.evaluation.judgement_scores import by_group, score_judgement
+from ulc.evaluation.prediction_scores import score_predictions
+from ulc.labels.prior import with_prior
+from ulc.storage.run_folder import Records
+from ulc.training.inference import predict_stored
+from ulc.training.loop import Epoch, Observer
+
+
+class EpochScores(Observer):
+    """Records scores of predictions and of the judgement, as far as the truth is known."""
+
+    def __init__(self, truth: Truth, preprocessing: Preprocessing) -> None:
+        self.truth = truth
+        self.preprocessing = preprocessing
+
+    def on_epoch(self, epoch: Epoch) -> None:
+        """Add the scores to the record."""
+        algorithm, judgement, small = epoch.algorithm, epoch.judgement, self.truth.small
+        prior = judgement.class_prior
+        epoch.record["prior"] = prior.tolist()
+        if self.truth.test is not None:
+            probability = predict_stored(algorithm, self.truth.test.stored, self.preprocessing)
+            epoch.record["test"] = {
+                name: score_predictions(
+                    with_prior(probability, prior, name), self.truth.test.labels, small
+                )
+                for name in ("training", "balanced")
+            }
+        if self.truth.train is not None:
+            epoch.record["labels"] = score_judgement(
+                judgement, self.truth.train, small, algorithm.threshold
+            )
+        epoch.record["groups"] = by_group(judgement, algorithm.weight_norms(), small)
+
+
+def summarise(records: Records, epochs: int) -> dict[str, Any]:
+    """Best and last epochs of a run.
+
+    best: the epoch with the highest test accuracy. It is chosen on the test set, so it is
+    optimistic; last: mean over the last min(10, epochs // 5) epochs, at least one.
+    """
+    window = max(1, min(10, epochs // 5))
+    summary: dict[str, Any] = {"epochs": epochs, "last_epochs": window}
+    if records and "test" in records[0]:
+        for prior in ("training", "balanced"):
+            accuracies = [record["test"][prior]["accuracy"] for record in records]
+            best = int(np.argmax(accuracies))
+            summary[prior] = {
+                "best_on_test": accuracies[best],
+                "best_epoch_on_test": best,
+                "last": mean_over([record["test"][prior] for record in records[-window:]]),
+            }
+    if records and "labels" in records[0]:
+        summary["labels"] = mean_over([record["labels"] for record in records[-window:]])
+    return summary
+
+
+def mean_over(records: Records) -> dict[str, Any]:
+    """The mean of each number over several records of the same shape."""
+    return {name: mean_value([record[name] for record in records]) for name in records[0]}
+
+
+def mean_value(values: list[Any]) -> Any:
+    """Mean of numbers, of lists by position, of records by name; None where any is."""
+    if any(value is None for value in values):
+        return None
+    if isinstance(values[0], dict):
+        return mean_over(values)
+    if isinstance(values[0], list):
+        return [mean_value(list(column)) for column in zip(*values, strict=True)]
+    return float(np.mean(values))
