@@ -242,13 +242,13 @@ def test_a_broken_test_image_is_left_out_of_the_test_set(photos):
 
 def test_fractions_are_no_image(photos):
     Image.new("F", (8, 8), 0.5).save("photos/cat/f.tiff")
-    refused("f.tiff: not a readable image .its pixels are fractions")
+    refused("f.tiff: not a readable image .its pixels are floating-point numbers")
 
 
 def test_nothing_but_broken_images(photos):
     for path in Path("photos").rglob("*.png"):
         path.write_bytes(b"")
-    refused("1.png: not a readable image .*, nor is any of the 4", skip_broken=True)
+    refused("1.png: not a readable image .*, nor is any other of the 4", skip_broken=True)
 
 
 def test_folders_that_hold_nothing(photos):

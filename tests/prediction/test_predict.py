@@ -312,7 +312,7 @@ def _mistakes():
         ("vector", "two.npz", ("--label", "y"), "has no option 'label'"),
         ("table", "photos", (), "images, but the run learned from a table"),
         ("table", "two.npz", (), "vectors, but the run learned from a table"),
-        ("table", "lacks.csv", (), "no column 'a', from which was learned"),
+        ("table", "lacks.csv", (), "no column 'a', which the model was trained on"),
         ("table", "table.csv", ("--label", "sort"), "no column 'sort'"),
         ("table", "llamas.csv", (), "no label is a class of the run (the first is 'llama'"),
         ("picture", "two.npz", (), "vectors, but the run learned from images"),

@@ -1,1 +1,1 @@
-"""From a spec to what an algorithm may see, and apart from it, the truth."""
+"""Data sets: reading, imbalance, noise, training data, and separately the true labels."""

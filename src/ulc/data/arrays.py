@@ -1,4 +1,4 @@
-"""What a program hands over, as the arrays that a source holds."""
+"""Convert and check arrays that a program passes to the library."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ CHANNELS = (1, 3, 4)  # grey, colour, colour with transparency
 
 
 def tensor_to_array(values: Any) -> Any:
-    """A tensor as an array; anything else as it is."""
+    """Convert a tensor to an array; return anything else unchanged."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
 
 
 def as_images(images: NDArray[Any]) -> NDArray[Any]:
     """(N, H, W), (N, C, H, W) or (N, H, W, C) to (N, C, H, W).
 
-    The last axis holds the channels if it has 1, 3 or 4 places and the first of an image has not.
+    The last axis is taken for the channels if its length is 1, 3 or 4 and that of axis 1 is not.
     """
     if images.ndim not in (3, 4):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Views: random changes that keep the class, drawn for each example by itself."""
+"""Augmentation: random changes that keep the class, drawn for each example separately."""
 
 from collections.abc import Callable
 
@@ -11,16 +11,16 @@ Augment = Callable[[Tensor], Tensor]
 
 
 def weak_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Augment:
-    """Crop and flip for images (C, H, W), jitter for vectors (D,)."""
+    """Crop and flip for images (C, H, W), Gaussian noise for vectors (D,)."""
     if len(shape) == 3:
-        # CIFAR's 4 pixels of 32, in proportion.
+        # In proportion to the usual 4 pixels of CIFAR's 32.
         padding = max(1, shape[-1] // 8) if shift is None else shift
         return lambda images: crop_and_flip(images, padding=padding)
     return lambda vectors: jitter(vectors, strength=0.1)
 
 
 def strong_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Augment:
-    """The weak one and RandAugment and cutout for images; more jitter and gaps for vectors."""
+    """Images: weak augmentation, RandAugment and cutout. Vectors: more noise, features set to 0."""
     if len(shape) == 3:
         weak = weak_augmentation(shape, shift)
         return lambda images: cutout(rand_augment(weak(images)))
@@ -28,10 +28,9 @@ def strong_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Aug
 
 
 def crop_and_flip(images: Tensor, *, padding: int) -> Tensor:
-    """Pad (B, C, H, W) with black, cut a window of the old size, mirror half at random.
+    """Pad (B, C, H, W) with black, crop each image at its own random place, flip half of them.
 
-    Each image at its own place. Rows of pixels are copied with all their channels, which is fast
-    where channels come last in memory; those of the views do.
+    Fast for images that are channels-last in memory; the result is channels-last, too.
     """
     count, channels, height, width = images.shape
     device = images.device
@@ -42,16 +41,16 @@ def crop_and_flip(images: Tensor, *, padding: int) -> Tensor:
     inner = padded[:, :, padding : padding + height, padding : padding + width]
     inner[0], inner[1] = rows, rows.flip(2)
     windows = padded.flatten(3).unfold(2, height, 1).unfold(3, width * channels, channels)
-    left = torch.where(mirrored, 2 * padding - left, left)  # seen from the other side
+    left = torch.where(mirrored, 2 * padding - left, left)  # position in the mirrored image
     views = windows[mirrored.long(), torch.arange(count, device=device), top, left]
     return views.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
 
 
 def jitter(vectors: Tensor, *, strength: float) -> Tensor:
-    """Add Gaussian noise of standard deviation `strength` (features have one overall)."""
+    """Add Gaussian noise of standard deviation `strength` (features are standardised)."""
     return torch.add(vectors, torch.randn_like(vectors), alpha=strength)
 
 
 def drop_features(vectors: Tensor, *, share: float) -> Tensor:
-    """Set each feature to its mean, zero, with this probability."""
+    """Set each feature to 0, its mean, with probability `share`."""
     return torch.where(torch.rand_like(vectors) < share, 0.0, vectors)

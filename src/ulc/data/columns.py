@@ -1,4 +1,4 @@
-"""What the values of a table's column are: numbers, booleans, dates or text."""
+"""Kinds of table columns (numbers, booleans, dates, text) and how to parse them."""
 
 from typing import Any, Literal
 
@@ -15,12 +15,12 @@ Kind = Literal["number", "boolean", "date", "category"]
 NUMERIC_KINDS: tuple[Numeric, ...] = ("number", "boolean", "date")
 WANTED = {"number": "a number", "boolean": "yes or no", "date": "a date such as 2026-01-31"}
 WORDS = {"true": 1, "yes": 1, "t": 1, "y": 1, "1": 1, "false": 0, "no": 0, "f": 0, "n": 0, "0": 0}
-GLANCE = 100  # values that are enough to see that a column is of another kind
+GLANCE = 100  # so many values are tried first; most columns of another kind fail there
 LARGEST = float(np.finfo(np.float32).max)
 
 
 def infer_kind(values: "pd.Series[Any]") -> Kind:
-    """The first kind that all values there are can be read as."""
+    """The first kind as which all present values can be parsed."""
     if is_number(values):
         return "number"
     present = values.dropna()
@@ -31,7 +31,7 @@ def infer_kind(values: "pd.Series[Any]") -> Kind:
 
 
 def convert_numeric_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Numbers instead of text that says numbers, so that it is read only once."""
+    """Parse a text column if all its values are numbers; return other columns unchanged."""
     if is_number(values) or infer_kind(values) != "number":
         return values
     found = np.full(len(values), np.nan)
@@ -41,12 +41,12 @@ def convert_numeric_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
 
 
 def all_readable_as(present: "pd.Series[Any]", kind: Numeric) -> bool:
-    """Whether every value is of the kind."""
+    """Whether every value can be parsed as this kind."""
     return not np.isnan(parse(present, kind)).any()
 
 
 def to_numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
-    """(N,) numbers, NaN where there is none; what is infinite, or as good as, is none."""
+    """(N,) numbers; NaN where a value is missing, infinite or too large for float32."""
     gap = values.isna().to_numpy(bool)
     found = np.full(len(values), np.nan)
     found[~gap] = parse(values[~gap], kind)
@@ -61,10 +61,10 @@ def to_numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
 
 
 def parse(present: "pd.Series[Any]", kind: Numeric) -> Floats:
-    """Numbers, NaN for what cannot be read; a date counts in days."""
+    """Parse values as numbers (dates as days since 1970); NaN where that fails."""
     if is_number(present):
         return check_numbers(present, kind)
-    if kind == "number" and infer_dtype(present) == "string":  # the same, only much faster
+    if kind == "number" and infer_dtype(present) == "string":  # same result, much faster
         return pd.to_numeric(present, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     text = to_text(present)
     if kind == "number":
@@ -77,7 +77,7 @@ def parse(present: "pd.Series[Any]", kind: Numeric) -> Floats:
 
 
 def check_numbers(present: "pd.Series[Any]", kind: Numeric) -> Floats:
-    """Numbers that are numbers already; as booleans only 0 and 1 will do, as dates none."""
+    """Numbers of a numeric column; as booleans only 0 and 1 are valid, as dates none (NaN)."""
     found = present.to_numpy(np.float64, na_value=np.nan)
     if kind == "number":
         return found
@@ -86,23 +86,23 @@ def check_numbers(present: "pd.Series[Any]", kind: Numeric) -> Floats:
 
 
 def is_number(values: "pd.Series[Any]") -> bool:
-    """Whether the column's type says that it holds numbers."""
+    """Whether the column has a numeric type (not bool)."""
     return is_numeric_dtype(values) and not is_bool_dtype(values)
 
 
 def to_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Every value as text without spaces around it; a missing one stays missing."""
+    """Values as text without surrounding spaces; missing values stay missing."""
     text = values.astype(object).where(values.notna(), None)
     return text.map(lambda value: None if value is None else str(value).strip()).astype(object)
 
 
 def holds_lists(values: "pd.Series[Any]") -> bool:
-    """Whether a value is several values."""
+    """Whether the values are lists or arrays."""
     return any(
         isinstance(value, list | tuple | dict | set | np.ndarray) for value in values[:GLANCE]
     )
 
 
 def to_flags(values: "pd.Series[Any]", where: str) -> NDArray[np.bool_]:
-    """(N,) yes or no; nothing is no."""
+    """(N,) booleans; a missing value is False."""
     return to_numbers(values, "boolean", where) == 1

@@ -1,4 +1,4 @@
-"""Which examples to keep so that classes become uneven."""
+"""Make classes uneven by leaving out examples."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from ulc.typing import Integers
 def choose_rows(
     labels: Integers, classes: int, spec: ImbalanceSpec, rng: np.random.Generator
 ) -> Integers:
-    """Positions to keep, in order; which examples (and which half) is drawn from `rng`."""
+    """Sorted positions of the examples to keep; `rng` draws them (and the half of the classes)."""
     sizes: Integers = np.bincount(labels, minlength=classes)
     if spec.kind == "half":
         sizes = reduce_half_of_classes(sizes, spec.ratio, rng)
@@ -21,7 +21,7 @@ def choose_rows(
 
 
 def reduce_half_of_classes(sizes: Integers, ratio: float, rng: np.random.Generator) -> Integers:
-    """The paper's imbalance: a random half of the classes keeps 1/ratio of its examples."""
+    """The paper's imbalance: sizes of a random half of the classes are divided by `ratio`."""
     small = rng.permutation(len(sizes))[: len(sizes) // 2]
     reduced = sizes.copy()
     reduced[small] = np.minimum(sizes[small], np.maximum(1, np.rint(sizes[small] / ratio)))
@@ -29,7 +29,7 @@ def reduce_half_of_classes(sizes: Integers, ratio: float, rng: np.random.Generat
 
 
 def long_tail_sizes(sizes: Integers, ratio: float) -> Integers:
-    """Exponential decay over the classes: the last keeps 1/ratio of what the first has."""
+    """Long tail: sizes decay exponentially from the first class to 1/ratio of it in the last."""
     share = ratio ** (-np.arange(len(sizes)) / max(1, len(sizes) - 1))
     wanted = np.maximum(1, np.rint(sizes.max() * share)).astype(np.int64)
     return np.minimum(wanted, sizes)

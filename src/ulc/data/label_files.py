@@ -1,4 +1,4 @@
-"""Labels in a file: DivideMix's JSON list, CIFAR-N's .pt, or an npz; both ways."""
+"""Read and write label files: DivideMix's JSON list, CIFAR-N's .pt, or npz."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from ulc.typing import Integers
 
 
 def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
-    """The labels in `path`; `key` says which where it holds several."""
+    """Read the labels in `path`; `key` names the array if the file holds several."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a label file in JSON, npz or pt")
     if path.suffix == ".json":
@@ -33,7 +33,7 @@ def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
 
 
 def read_json_labels(path: Path) -> NDArray[np.int64]:
-    """DivideMix's noise file: a list of N whole numbers."""
+    """Read DivideMix's noise file: a list of N whole numbers."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         labels = np.asarray(content)
@@ -45,7 +45,7 @@ def read_json_labels(path: Path) -> NDArray[np.int64]:
 
 
 def read_pt_labels(path: Path) -> dict[str, Any]:
-    """CIFAR-N's file: a dictionary of label arrays saved by torch, read without running code."""
+    """Read CIFAR-N's file, a dictionary of label arrays saved by torch, without running code."""
     import torch
     from numpy._core.multiarray import _reconstruct
 
@@ -56,7 +56,7 @@ def read_pt_labels(path: Path) -> dict[str, Any]:
         with torch.serialization.safe_globals([*arrays, np.dtype, *dtypes]):
             content = torch.load(path, weights_only=True)
     except Exception:
-        # torch raises many kinds for a file it will not read, and advises to read it unsafely.
+        # torch raises many kinds of errors here, and advises an unsafe way to read the file.
         raise InputError(
             f"{path}: damaged, or more than plain label arrays, which could run code; "
             "use the official file"
@@ -67,7 +67,7 @@ def read_pt_labels(path: Path) -> dict[str, Any]:
 
 
 def write_label_file(path: Path, labels: Integers, true: Integers) -> None:
-    """Write the labels; the ending says how: .json DivideMix, .pt CIFAR-N, .npz arrays."""
+    """Write the labels in the format of the ending: .json DivideMix, .pt CIFAR-N, .npz arrays."""
     if path.suffix == ".json":
         write_whole(path, json.dumps([int(label) for label in labels]).encode())
         return

@@ -1,4 +1,4 @@
-"""From stored inputs to what a network takes; the same in training and prediction."""
+"""Normalisation of inputs, the same in training and prediction."""
 
 from functools import cache
 from typing import Any, Literal, Self
@@ -14,7 +14,7 @@ from ulc.errors import InputError
 
 
 class Preprocessing(Spec):
-    """Shift and scale of each channel (images) or of all features alike (vectors)."""
+    """Mean and standard deviation: by channel (images), or one std for all features (vectors)."""
 
     kind: Literal["image", "vector"]
     shape: tuple[int, ...]
@@ -23,7 +23,7 @@ class Preprocessing(Spec):
 
     @classmethod
     def fit(cls, source: Source) -> Self:
-        """The source's own statistics where the literature fixes them, else measured."""
+        """The statistics of the source if it has any (from the literature), else measured ones."""
         shape = source.inputs.shape[1:]
         if source.inputs.ndim == 4:
             if source.mean is not None and source.std is not None:
@@ -34,8 +34,8 @@ class Preprocessing(Spec):
                 kind="image", shape=shape, mean=tuple(mean), std=tuple(replace_zero_std(std))
             )
         mean = source.inputs.mean(0, dtype=np.float64)
-        # One scale for all columns: scaling each by itself would blow up the last
-        # principal components of an embedding, which hold mostly noise.
+        # One scale for all columns: scaling each column would enlarge the last principal
+        # components of an embedding, which are mostly noise.
         squares = sum(
             ((source.inputs[part] - mean) ** 2).sum() for part in row_slices(source.inputs)
         )
@@ -43,7 +43,7 @@ class Preprocessing(Spec):
         return cls(kind="vector", shape=shape, mean=tuple(mean), std=tuple(std))
 
     def stored(self, inputs: NDArray[Any]) -> Tensor:
-        """As kept in memory: images stay uint8, channels last; vectors are ready to be taken."""
+        """Inputs as kept in memory: images as uint8, channels-last; vectors normalised."""
         check_inputs(inputs, "inputs")
         if inputs.shape[1:] != self.shape:
             raise InputError(
@@ -59,10 +59,10 @@ class Preprocessing(Spec):
         return torch.from_numpy(ready)
 
     def ready(self, stored: Tensor) -> Tensor:
-        """Float tensors as the network takes them; images have their channels last in memory."""
+        """Stored inputs as normalised floats; images are channels-last in memory."""
         if self.kind == "vector":
             return stored
-        # Row by row: torch is many times faster along a row than along the few channels.
+        # By rows of pixels, because torch is slow along the short channel axis.
         _, channels, _, width = stored.shape
         mean, std = (
             torch.from_numpy(repeat_channels(each, width)).to(stored.device)
@@ -74,17 +74,17 @@ class Preprocessing(Spec):
         return rows.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
 
 
-@cache  # an array, no tensor: those made while a model is exported hold no values
+@cache  # an array, because tensors made during an ONNX export hold no values
 def repeat_channels(values: tuple[float, ...], width: int) -> NDArray[np.float32]:
-    """What each channel is shifted or scaled by, in bytes, for a row of pixels."""
+    """Values of the channels times 255, repeated for each pixel of a row."""
     return np.tile(np.asarray(values, np.float32) * 255, width)
 
 
 def row_slices(inputs: NDArray[Any], rows: int = 10_000) -> list[slice]:
-    """Some rows at a time: in float64, all at once would need several times the data's memory."""
+    """Slices of some rows each, so that float64 copies stay small."""
     return [slice(start, start + rows) for start in range(0, len(inputs), rows)]
 
 
 def replace_zero_std(std: NDArray[Any]) -> NDArray[Any]:
-    """A constant channel has nothing to scale."""
+    """Replace standard deviations near 0 by 1."""
     return np.where(std > 1e-6, std, 1.0)

@@ -1,8 +1,8 @@
-"""RandAugment and cutout on a batch of images, drawn for each image by itself (FixMatch).
+"""RandAugment and cutout on a batch of images, drawn for each image separately (FixMatch).
 
-Fourteen operations with the ranges that FixMatch uses; those on tones are Pillow's, shears are
-about the centre. Each takes (B, C, H, W) floats in 0 … 255 and a (B,) level in (0, 1), and gives
-the images changed.
+Fourteen operations with FixMatch's ranges. Colour operations equal Pillow's; shears keep the
+centre. Each operation takes (B, C, H, W) floats in 0 … 255 and a (B,) level in (0, 1), and returns
+the changed images.
 """
 
 import math
@@ -13,12 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 GREY = 127.0
-SMOOTHING = ((1.0, 1.0, 1.0), (1.0, 5.0, 1.0), (1.0, 1.0, 1.0))  # over 13, Pillow's own
+SMOOTHING = ((1.0, 1.0, 1.0), (1.0, 5.0, 1.0), (1.0, 1.0, 1.0))  # divided by 13, as in Pillow
 LUMA = (0.299, 0.587, 0.114)
 
 
 def rand_augment(images: Tensor, rounds: int = 2) -> Tensor:
-    """In each round every image undergoes a random operation at a random level of nine."""
+    """In each round, apply a random operation at one of nine random levels to every image."""
     changed = images.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
     for _ in range(rounds):
         chosen = torch.randint(len(OPERATIONS), (len(images),), device=images.device)
@@ -31,7 +31,7 @@ def rand_augment(images: Tensor, rounds: int = 2) -> Tensor:
 
 
 def cutout(images: Tensor) -> Tensor:
-    """A grey square of half the image's height and width, its centre anywhere in the image."""
+    """Cover a rectangle of half the image's height and width at a random place with grey."""
     count, _, height, width = images.shape
     down = torch.arange(height, device=images.device) - draw_centres(count, height, images)
     across = torch.arange(width, device=images.device) - draw_centres(count, width, images)
@@ -42,38 +42,38 @@ def cutout(images: Tensor) -> Tensor:
 
 
 def draw_centres(count: int, size: int, images: Tensor) -> Tensor:
-    """(B, 1) random centres along one side."""
+    """Draw (B, 1) random positions along one side."""
     return torch.randint(size, (count, 1), device=images.device)
 
 
 def identity(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001 (all have one signature)
-    """Nothing."""
+    """Return the images unchanged."""
     return images
 
 
 def auto_contrast(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
-    """Each channel stretched from black to white."""
+    """Stretch the range of each channel to 0 … 255."""
     low, high = images.amin((2, 3), keepdim=True), images.amax((2, 3), keepdim=True)
     return torch.where(high > low, (images - low) * (255 / (high - low).clamp(min=1)), images)
 
 
 def brightness(images: Tensor, level: Tensor) -> Tensor:
-    """Towards black."""
+    """Blend with black."""
     return interpolate(torch.zeros_like(images), images, level)
 
 
 def colour(images: Tensor, level: Tensor) -> Tensor:
-    """Towards grey tones."""
+    """Blend with the grey image."""
     return interpolate(grey_tones(images), images, level)
 
 
 def contrast(images: Tensor, level: Tensor) -> Tensor:
-    """Towards the image's mean grey."""
+    """Blend with the mean grey of the image."""
     return interpolate(grey_tones(images).mean((1, 2, 3), keepdim=True), images, level)
 
 
 def sharpness(images: Tensor, level: Tensor) -> Tensor:
-    """Towards a smoothed image; the border stays."""
+    """Blend with a smoothed image; the border stays unchanged."""
     channels = images.shape[1]
     kernel = (torch.tensor(SMOOTHING, device=images.device) / 13).expand(channels, 1, 3, 3)
     smooth = images.clone()
@@ -83,7 +83,7 @@ def sharpness(images: Tensor, level: Tensor) -> Tensor:
 
 
 def equalize(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
-    """Each channel's histogram made flat."""
+    """Equalise the histogram of each channel."""
     count, channels, height, width = images.shape
     tones = images.long().reshape(count * channels, height * width)
     histogram = torch.zeros(len(tones), 256, dtype=torch.long, device=images.device)
@@ -96,20 +96,20 @@ def equalize(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
 
 
 def posterize(images: Tensor, level: Tensor) -> Tensor:
-    """Fewer bits: four at the lowest level, seven at the highest."""
+    """Reduce the bits: to four at the lowest level, to seven at the highest."""
     bits = (level * 4).floor() + 4
     step = (2 ** (8 - bits)).view(-1, 1, 1, 1)
     return (images / step).floor() * step
 
 
 def solarize(images: Tensor, level: Tensor) -> Tensor:
-    """Bright pixels inverted."""
+    """Invert bright pixels."""
     threshold = 256 - 256 * level.view(-1, 1, 1, 1)
     return torch.where(images < threshold, images, 255 - images)
 
 
 def rotate(images: Tensor, level: Tensor) -> Tensor:
-    """Up to 30 degrees either way."""
+    """Rotate by up to 30 degrees in either direction."""
     angle = draw_sign(level) * math.radians(30)
     stretch = images.shape[2] / images.shape[3]
     cos, sin = angle.cos(), angle.sin()
@@ -117,7 +117,7 @@ def rotate(images: Tensor, level: Tensor) -> Tensor:
 
 
 def shear_x(images: Tensor, level: Tensor) -> Tensor:
-    """Rows pushed sideways."""
+    """Shear horizontally."""
     return apply_affine(
         images,
         (
@@ -128,7 +128,7 @@ def shear_x(images: Tensor, level: Tensor) -> Tensor:
 
 
 def shear_y(images: Tensor, level: Tensor) -> Tensor:
-    """Columns pushed up or down."""
+    """Shear vertically."""
     return apply_affine(
         images,
         (
@@ -139,12 +139,12 @@ def shear_y(images: Tensor, level: Tensor) -> Tensor:
 
 
 def translate_x(images: Tensor, level: Tensor) -> Tensor:
-    """Moved sideways by up to 0.3 of the width."""
+    """Move horizontally by up to 0.3 of the width."""
     return apply_affine(images, ((None, None, 2 * draw_sign(level) * 0.3), (None, None, None)))
 
 
 def translate_y(images: Tensor, level: Tensor) -> Tensor:
-    """Moved up or down by up to 0.3 of the height."""
+    """Move vertically by up to 0.3 of the height."""
     return apply_affine(images, ((None, None, None), (None, None, 2 * draw_sign(level) * 0.3)))
 
 
@@ -155,13 +155,13 @@ OPERATIONS: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
 
 
 def interpolate(other: Tensor, images: Tensor, level: Tensor) -> Tensor:
-    """What is kept of the image: 0.05 to 0.95, by level."""
+    """Blend `other` with a share of 0.05 to 0.95 of the image, by level."""
     kept = (0.05 + 0.9 * level).view(-1, 1, 1, 1)
     return other + kept * (images - other)
 
 
 def grey_tones(images: Tensor) -> Tensor:
-    """(B, 1, H, W) luma of three channels, the mean of any other number."""
+    """(B, 1, H, W) luma of three channels; the mean for any other number of channels."""
     if images.shape[1] != 3:
         return images.mean(1, keepdim=True)
     weights = torch.tensor(LUMA, device=images.device).view(1, 3, 1, 1)
@@ -174,9 +174,9 @@ def draw_sign(level: Tensor) -> Tensor:
 
 
 def apply_affine(images: Tensor, rows: tuple[tuple[Tensor | None, ...], ...]) -> Tensor:
-    """Each image through its own affine map: the nearest pixel, black from outside.
+    """Apply an affine map to each image: nearest pixel, black outside.
 
-    `rows` are those of a 2 × 3 matrix in coordinates from −1 to 1; what is None is the identity's.
+    rows: 2 × 3 entries of the matrix in coordinates from −1 to 1; None: entry of the identity
     """
     matrix = torch.eye(2, 3, device=images.device).repeat(len(images), 1, 1)
     for i, row in enumerate(rows):

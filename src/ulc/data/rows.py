@@ -1,12 +1,12 @@
-"""Some rows of a tensor."""
+"""Select rows of a tensor."""
 
 from torch import Tensor
 
 
 def rows_at(values: Tensor, index: Tensor) -> Tensor:
-    """`values[index]` of (N, …) values and a (B,) index, copied row by row.
+    """`values[index]` for (N, …) values and a (B,) index.
 
-    Images keep their channels last in memory, where torch's own indexing would be slow.
+    Channels-last images stay channels-last; torch's own indexing would be slow for them.
     """
     if values.ndim == 4:
         return values.permute(0, 2, 3, 1).index_select(0, index).permute(0, 3, 1, 2)

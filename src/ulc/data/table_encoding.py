@@ -1,4 +1,4 @@
-"""From the columns of a table to vectors; the same for new rows as for those it was fitted to."""
+"""Encode table columns as vectors, with the same encoding for training rows and new rows."""
 
 from typing import Any, Literal, Self
 
@@ -21,15 +21,15 @@ MOST_LEVELS = 50
 
 
 class TableColumn(Spec):
-    """What becomes of one column.
+    """Encoding of one column.
 
-    A number, a boolean or a date is one number; a category has a number for each level. A missing
-    value has one more, where there was any. Each is standardised by itself.
+    A number, a boolean or a date becomes one number; a category becomes one-hot. If the column has
+    missing values, one more number marks them. Each number is standardised.
 
-    fill: the median, which stands for a missing number
-    missing: whether there was a missing value
-    levels: the most frequent ones; others: whether there were more, which share a number
-    mean, std: of each number; a std of 0 marks one that was constant and is left out
+    fill: the median, which replaces a missing number
+    missing: whether the column has missing values
+    levels: the most frequent levels; others: whether there are more, which share one number
+    mean, std: of each number; std 0 marks a constant number, which is left out
     """
 
     name: str
@@ -43,7 +43,7 @@ class TableColumn(Spec):
 
     @classmethod
     def fit(cls, name: str, values: "pd.Series[Any]", where: str) -> Self:
-        """Learn how the column is encoded."""
+        """Fit the encoding to a column."""
         kind = infer_kind(values)
         if kind == "category":
             column = cls(name=name, kind=kind, **fit_levels(values))
@@ -59,17 +59,17 @@ class TableColumn(Spec):
 
     @property
     def width(self) -> int:
-        """How many numbers come out."""
+        """How many numbers a value becomes."""
         return sum(each > 0 for each in self.std)
 
     def transform(self, values: "pd.Series[Any]", where: str) -> Floats:
-        """(N, width) numbers."""
+        """(N, width) standardised numbers."""
         varied = np.array(self.std) > 0
         mean, std = np.array(self.mean)[varied], np.array(self.std)[varied]
         return ((self.encode(values, where)[:, varied] - mean) / std).astype(np.float32)
 
     def encode(self, values: "pd.Series[Any]", where: str) -> Floats:
-        """The numbers before they are standardised."""
+        """The numbers before standardisation."""
         if self.kind == "category":
             return self.one_hot(values)
         found = to_numbers(values, self.kind, where)
@@ -78,7 +78,7 @@ class TableColumn(Spec):
         return np.stack([filled, gap], axis=1) if self.missing else filled[:, None]
 
     def one_hot(self, values: "pd.Series[Any]") -> Floats:
-        """A one for the value's level; a level never met is one of the others, if there are any."""
+        """One-hot levels; an unknown level counts as `others`, or is all zeros without `others`."""
         place = pd.Index(self.levels, dtype=object).get_indexer(to_text(values))
         gap = values.isna().to_numpy(bool)
         if self.others:
@@ -90,7 +90,7 @@ class TableColumn(Spec):
 
 
 def fit_levels(values: "pd.Series[Any]") -> dict[str, Any]:
-    """The most frequent levels, ties by name, and whether there is more."""
+    """The most frequent levels (ties by name), and whether there are others or missing values."""
     counts = to_text(values).value_counts()
     ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
     return {
@@ -101,14 +101,14 @@ def fit_levels(values: "pd.Series[Any]") -> dict[str, Any]:
 
 
 class TableEncoding(Spec):
-    """What becomes of a table: the columns learned from, and why others are left out."""
+    """Encoding of a table; `left_out` gives the reason for each column that is not used."""
 
     columns: tuple[TableColumn, ...]
     left_out: dict[str, str]
 
     @classmethod
     def fit(cls, table: pd.DataFrame, where: str) -> Self:
-        """Learn how every column is encoded."""
+        """Fit the encoding of every column."""
         columns, left_out = [], {}
         for name in table.columns:
             place = f"{where}: column '{name}'"
@@ -128,12 +128,12 @@ class TableEncoding(Spec):
         return cls(columns=tuple(columns), left_out=left_out)
 
     def transform(self, table: pd.DataFrame, where: str) -> Floats:
-        """(N, D) vectors of this or of a new table."""
+        """(N, D) vectors of this table or of a new one."""
         parts = []
         for column in self.columns:
             if column.name not in table.columns:
                 raise InputError(
-                    f"{where}: no column '{column.name}', from which was learned; add it"
+                    f"{where}: no column '{column.name}', which the model was trained on; add it"
                 )
             place = f"{where}: column '{column.name}'"
             parts.append(column.transform(table[column.name], place))
@@ -141,7 +141,7 @@ class TableEncoding(Spec):
 
 
 def reason_to_leave_out(values: "pd.Series[Any]", where: str) -> str | None:
-    """Why nothing can be learned from a column, if so."""
+    """Why a column is not used; None if it is used."""
     if holds_lists(values):
         raise InputError(
             f"{where}: its values are lists; name the columns to learn from as `features`, "

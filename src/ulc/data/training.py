@@ -1,4 +1,4 @@
-"""All that an algorithm may see of the data; no true label is in here."""
+"""Training data as an algorithm sees them, without any true label."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from ulc.errors import InputError
 
 @dataclass(frozen=True)
 class Batch:
-    """Some examples.
+    """A batch of examples.
 
     index: (B,) positions in the training set
-    views: each (B, …): independent augmentations of the same examples
-    given: (B,) labels as they came, possibly wrong
-    strong: further views, changed more
+    views: independent weak augmentations of the same examples, each (B, …)
+    given: (B,) given labels, possibly wrong
+    strong: strong augmentations of the same examples, each (B, …)
     """
 
     index: Tensor
@@ -39,26 +39,26 @@ class Batch:
 
 
 class TrainingData(Protocol):
-    """A training set with given labels, wherever it is kept."""
+    """Interface of a training set with given labels."""
 
     @property
     def num_classes(self) -> int:
-        """K."""
+        """Number of classes K."""
         ...
 
     @property
     def seed(self) -> int:
-        """Of the run."""
+        """Seed of the run."""
         ...
 
     @property
     def given(self) -> Tensor:
-        """(N,) labels as they came."""
+        """(N,) given labels."""
         ...
 
     @property
     def verified(self) -> Tensor | None:
-        """(N,) mask of the labels that somebody checked; None: none is known to be."""
+        """(N,) mask of the labels that somebody checked; None: unknown."""
         ...
 
     def __len__(self) -> int: ...
@@ -66,20 +66,20 @@ class TrainingData(Protocol):
     def batches(
         self, size: int, *, views: int = 1, strong: int = 0, among: Tensor | None = None
     ) -> Iterator[Batch]:
-        """One shuffled pass over all examples, or over those `among` the given positions."""
+        """One shuffled pass over all examples, or over the positions in `among`."""
         ...
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
-        """One pass in data set order, not augmented."""
+        """One pass in data set order, without augmentation."""
         ...
 
 
 @dataclass(frozen=True)
 class TensorData:
-    """Training data that fits in memory, kept as one tensor on the device.
+    """Training data in memory, as one tensor on the device.
 
-    weights: (N,) how often an example is drawn, all positive; None: once in each pass
-    verified: (N,) mask of the labels that somebody checked; None: none is known to be
+    weights: (N,) positive sampling weights; None: each example once in every pass
+    verified: (N,) mask of the labels that somebody checked; None: unknown
     """
 
     stored: Tensor
@@ -104,35 +104,36 @@ class TensorData:
     def batches(
         self, size: int, *, views: int = 1, strong: int = 0, among: Tensor | None = None
     ) -> Iterator[Batch]:
-        """One shuffled pass, each example augmented weakly `views` and strongly `strong` times.
+        """One shuffled pass, with `views` weak and `strong` strong augmentations of each example.
 
-        With weights, as many examples are drawn with replacement, each in proportion to its own.
+        With weights, the same number of examples is drawn with replacement, by weight.
         """
         positions = torch.arange(len(self), device=self.given.device) if among is None else among
         for index in split_batches(positions[self.draw_order(positions)], size):
             stored = rows_at(self.stored, index)
             ready = self.preprocessing.ready
-            seen = tuple(ready(self.augment(stored)) for _ in range(views))
-            changed = tuple(ready(self.strong(stored)) for _ in range(strong))
-            yield Batch(index, seen, self.given[index], changed)
+            weak_views = tuple(ready(self.augment(stored)) for _ in range(views))
+            strong_views = tuple(ready(self.strong(stored)) for _ in range(strong))
+            yield Batch(index, weak_views, self.given[index], strong_views)
 
     def draw_order(self, positions: Tensor) -> Tensor:
-        """Places in `positions`, in random order."""
+        """Indices into `positions`, in random order or drawn by weight."""
         if self.weights is None:
             return torch.randperm(len(positions), device=positions.device)
-        reached = self.weights[positions].double().cumsum(0)
+        cumulative = self.weights[positions].double().cumsum(0)
         draws = torch.rand(len(positions), dtype=torch.double, device=positions.device)
-        return torch.searchsorted(reached, draws * reached[-1]).clamp(max=len(positions) - 1)
+        drawn = torch.searchsorted(cumulative, draws * cumulative[-1])
+        return drawn.clamp(max=len(positions) - 1)
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
-        """One pass in order, not augmented; draws no random number."""
+        """One pass in order, without augmentation and without random numbers."""
         for index in torch.arange(len(self), device=self.given.device).split(size):
             ready = self.preprocessing.ready(rows_at(self.stored, index))
             yield Batch(index, (ready,), self.given[index])
 
 
 def split_batches(order: Tensor, size: int) -> Iterator[Tensor]:
-    """Pieces of `size`; a last piece of one joins its neighbour (batch norm needs two)."""
+    """Split into batches; a last batch of one joins the one before (batch norm needs two)."""
     pieces = list(order.split(size))
     if len(pieces) > 1 and len(pieces[-1]) == 1:
         pieces[-2:] = [torch.cat(pieces[-2:])]
@@ -142,11 +143,10 @@ def split_batches(order: Tensor, size: int) -> Iterator[Tensor]:
 def paired_batches(
     data: TrainingData, trusted: Tensor, size: int, *, views: int = 2, strong: int = 0
 ) -> Iterator[tuple[Batch, Batch]]:
-    """One pass over the trusted examples, each batch beside one of doubtful ones.
+    """One pass over the trusted examples, each batch paired with a batch of doubtful ones.
 
-    An epoch is one pass over the trusted set: the doubtful set repeats, or is
-    not used up. `trusted` is an (N,) mask with examples on both sides; doubtful examples have
-    `strong` further views.
+    The doubtful examples repeat if they are fewer, and are not all used if they are more.
+    `trusted` is an (N,) mask with examples on both sides; only doubtful examples have strong views.
     """
     doubtful = repeat_batches(data, (~trusted).nonzero().squeeze(1), size, views, strong)
     for known in data.batches(size, views=views, among=trusted.nonzero().squeeze(1)):
@@ -156,6 +156,6 @@ def paired_batches(
 def repeat_batches(
     data: TrainingData, among: Tensor, size: int, views: int, strong: int
 ) -> Iterator[Batch]:
-    """Pass after pass, shuffled anew."""
+    """Endless passes, each with a new shuffle."""
     while True:
         yield from data.batches(size, views=views, strong=strong, among=among)

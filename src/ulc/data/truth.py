@@ -1,4 +1,4 @@
-"""What only the examiner knows: true labels and the test set."""
+"""True labels and the test set, which only evaluation receives."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from ulc.typing import Integers
 class TestSet:
     """Inputs as stored in memory, with true labels."""
 
-    __test__ = False  # pytest, this is no test
+    __test__ = False  # tells pytest that this class is not a test
 
     stored: Tensor
     labels: Integers
@@ -21,7 +21,10 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Truth:
-    """True labels of the training set and a test set, where they are known."""
+    """True labels of the training set, and a test set; None where unknown.
+
+    small: (K,) mask of the small classes
+    """
 
     train: Integers | None
     test: TestSet | None
@@ -29,7 +32,7 @@ class Truth:
 
 
 def small_classes(labels: Integers, classes: int) -> NDArray[np.bool_]:
-    """(K,) the classes with less than the mean size, if sizes differ by half or more."""
+    """(K,) mask of the classes below the mean size; none if the largest is < 1.5 × the smallest."""
     sizes = np.bincount(labels, minlength=classes)
     if sizes.max() < 1.5 * sizes.min():
         return np.zeros(classes, bool)

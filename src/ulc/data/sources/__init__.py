@@ -1,4 +1,4 @@
-"""Where inputs and labels come from."""
+"""Sources: the kinds of data sets that can be read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,10 @@ COLUMNS = ("label", "image", "id", "true", "verified", "features")
 
 @dataclass(frozen=True)
 class Reader:
-    """How a source is read, what its path should hold (None: it needs no path), its options."""
+    """How to read a kind of source.
+
+    path: what the path should point to; None: the source needs no path
+    """
 
     about: str
     load: Load
@@ -27,12 +30,12 @@ class Reader:
 
 
 def path_only(load: Callable[[Path], Source]) -> Load:
-    """A source that needs only its path."""
+    """Loader of a source that has no options."""
     return lambda path, _, __: load(path)
 
 
 def import_later(name: str) -> Load:
-    """A source whose module is imported when it is used: pandas and Pillow take their time."""
+    """Loader whose module is imported at first use: pandas and Pillow are slow to import."""
 
     def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
         loaded: Source = import_module(f"ulc.data.sources.{name}").load(path, spec, on_progress)
@@ -82,12 +85,12 @@ SOURCES = {
 
 
 def load_source(spec: DataSpec, on_progress: CountCallback | None = None) -> Source:
-    """Read the data set that `spec` names; `on_progress` is told how many images are read."""
+    """Read the data set that `spec` names; `on_progress` receives the number of images read."""
     return checked_reader(spec).load(Path(spec.path or ""), spec, on_progress or ignore_count)
 
 
 def checked_reader(spec: DataSpec) -> Reader:
-    """How the source is read, if it has all it needs and no option it does not know."""
+    """The reader of the source; raise if its path is missing or it does not know an option."""
     reader = SOURCES.get(spec.source)
     if reader is None:
         raise InputError(f"unknown data source '{spec.source}'; known: {', '.join(SOURCES)}")

@@ -1,4 +1,4 @@
-"""Labels and all that is said about rows beside their inputs."""
+"""Labels, ids and flags of the rows: everything except the inputs."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ WHOLE = re.compile(r"([+-]?\d+)(?:\.0+)?")
 
 @dataclass(frozen=True)
 class Annotations:
-    """What `Source` has under the same names."""
+    """Fields of `Source` with the same names."""
 
     class_names: tuple[str, ...]
     labels: Integers
@@ -25,7 +25,7 @@ class Annotations:
     test_labels: Integers | None = None
 
     def select(self, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Self:
-        """Those of the rows kept."""
+        """The annotations of some training and test rows."""
         return replace(
             self,
             labels=self.labels[train],
@@ -39,9 +39,9 @@ class Annotations:
 def number_labels(
     columns: Mapping[str, Sequence[str]], class_names: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], dict[str, Integers]]:
-    """Class names, and every column's labels as their numbers.
+    """Class names, and the labels of every column as class numbers.
 
-    The names given come first, then all others that a label mentions, in order.
+    The given `class_names` come first, then all other names among the labels, sorted.
     """
     columns = columns if class_names else drop_decimals(columns)
     found = {name for labels in columns.values() for name in labels}
@@ -54,7 +54,7 @@ def number_labels(
 
 
 def drop_decimals(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """Where all labels are whole numbers, 3.0 is 3: pandas writes it so beside a missing value."""
+    """If all labels are whole numbers, turn 3.0 into 3 (pandas adds decimals)."""
     matches = {
         name: WHOLE.fullmatch(name) for name in {each for v in columns.values() for each in v}
     }
@@ -65,7 +65,7 @@ def drop_decimals(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[st
 
 
 def sort_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Sorted, numbers as numbers."""
+    """Sort names; if all are numbers, sort them as numbers."""
     try:
         return tuple(sorted(names := list(names), key=lambda name: (float(name), name)))
     except ValueError:

@@ -16,7 +16,7 @@ PIXELS = 3 * 32 * 32
 CIFAR10_CLASSES = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
 )  # fmt: skip
-# Channel statistics of DivideMix's scripts, which the paper follows.
+# Channel statistics of DivideMix's code, which the ULC paper uses.
 STATISTICS = {
     10: ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
     100: ((0.507, 0.487, 0.441), (0.267, 0.256, 0.276)),
@@ -24,7 +24,7 @@ STATISTICS = {
 
 
 def load_cifar10(path: Path) -> Source:
-    """Read CIFAR-10 from the folder that holds it, in whichever layout."""
+    """Read CIFAR-10 from its folder, in the binary or the Python layout."""
     binary, pickled = path / "cifar-10-batches-bin", path / "cifar-10-batches-py"
     if binary.is_dir() or (path / "data_batch_1.bin").is_file():
         folder = binary if binary.is_dir() else path
@@ -40,7 +40,7 @@ def load_cifar10(path: Path) -> Source:
 
 
 def load_cifar100(path: Path) -> Source:
-    """Read CIFAR-100 (fine labels) from the folder that holds it, in whichever layout."""
+    """Read CIFAR-100 (fine labels) from its folder, in the binary or the Python layout."""
     binary, pickled = path / "cifar-100-binary", path / "cifar-100-python"
     if binary.is_dir() or (path / "train.bin").is_file():
         folder = binary if binary.is_dir() else path
@@ -58,7 +58,7 @@ def load_cifar100(path: Path) -> Source:
 
 
 def read_binary(paths: Sequence[Path], *, label_bytes: int) -> tuple[NDArray[np.uint8], Integers]:
-    """Images and labels of files whose rows are label bytes (the fine label last) and pixels."""
+    """Read binary files: each row has its label bytes (the fine label last), then its pixels."""
     row = label_bytes + PIXELS
     parts = []
     for path in paths:
@@ -78,7 +78,7 @@ def read_binary(paths: Sequence[Path], *, label_bytes: int) -> tuple[NDArray[np.
 
 
 def read_pickled(paths: Sequence[Path], key: str) -> tuple[NDArray[np.uint8], Integers]:
-    """Images and labels of the layout for Python."""
+    """Read images and labels of the Python layout."""
     images, labels = [], []
     for path in paths:
         content: dict[str, Any] = unpickle_arrays(path)
@@ -95,12 +95,12 @@ def read_pickled(paths: Sequence[Path], key: str) -> tuple[NDArray[np.uint8], In
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
-    """Class names, one a line, or numbers where the file is missing."""
+    """Read the class names, one per line; numbers if the file is missing."""
     return names_or_numbers(path.read_text(encoding="utf-8").split() if path.is_file() else ())
 
 
 def read_pickled_class_names(path: Path) -> tuple[str, ...]:
-    """The same from the layout for Python."""
+    """Read the class names of the Python layout; numbers if the file is missing."""
     content: Any = unpickle_arrays(path) if path.is_file() else {}
     return names_or_numbers(
         content.get("fine_label_names", ()) if isinstance(content, dict) else ()
@@ -108,7 +108,7 @@ def read_pickled_class_names(path: Path) -> tuple[str, ...]:
 
 
 def names_or_numbers(names: Sequence[str]) -> tuple[str, ...]:
-    """The names if there are a hundred, else numbers."""
+    """The names if there are a hundred, else "class 0" to "class 99"."""
     return tuple(map(str, names if len(names) == 100 else (f"class {k}" for k in range(100))))
 
 
@@ -118,7 +118,7 @@ def make_source(
     test: tuple[NDArray[np.uint8], Integers],
     class_names: tuple[str, ...],
 ) -> Source:
-    """Put the parts together."""
+    """Make the source of training and test images with their labels."""
     mean, std = STATISTICS[len(class_names)]
     return Source(
         name=name,
@@ -135,6 +135,6 @@ def make_source(
 
 
 def not_found(path: Path, wanted: str) -> InputError:
-    """The folder is missing or holds something else."""
+    """Error for a folder that is missing or holds something else."""
     what = "holds no" if path.is_dir() else "no such folder; it should hold"
     return InputError(f"{path}: {what} {wanted}; unpack the official archive there")

@@ -1,4 +1,4 @@
-"""The embedded default: a slice of Fashion-MNIST, 800 training and 200 test images a class."""
+"""Part of Fashion-MNIST inside the package: 800 training and 200 test images per class."""
 
 import io
 import lzma
@@ -15,7 +15,7 @@ CLASSES = (
 
 
 def load() -> Source:
-    """Read the slice that is part of the package."""
+    """Read the images from the package."""
     packed = files("ulc.data.sources").joinpath("fashion.npz.xz").read_bytes()
     with np.load(io.BytesIO(lzma.decompress(packed)), allow_pickle=False) as content:
         arrays = {name: content[name] for name in content.files}

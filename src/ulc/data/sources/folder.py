@@ -1,4 +1,4 @@
-"""A folder of class folders, or train and test folders of them, that hold images."""
+"""Images in class folders, optionally inside folders train and test."""
 
 import os
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from ulc.typing import CountCallback
 
 @dataclass(frozen=True)
 class LabelledPaths:
-    """Paths, each with the name of its class."""
+    """Paths of images, and the name of each one's class."""
 
     paths: list[Path]
     labels: list[str]
 
 
 def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
-    """Read every image below the folder; a class is called as its folder."""
+    """Read every image below the folder; classes have the names of their folders."""
     train, test = split_images(path)
     columns = {"given": train.labels} | ({"test": test.labels} if test.paths else {})
     names, labels = number_labels(columns)
@@ -38,7 +38,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
 
 
 def split_images(path: Path) -> tuple[LabelledPaths, LabelledPaths]:
-    """The images of the training set and those of the test set, if there is one."""
+    """Find the images of the training set and of the test set (empty if there is none)."""
     if not path.is_dir():
         raise InputError(
             f"{path}: no such folder; give a folder that holds a folder for each class"
@@ -50,7 +50,7 @@ def split_images(path: Path) -> tuple[LabelledPaths, LabelledPaths]:
 
 
 def find_images(path: Path) -> LabelledPaths:
-    """The images of every class folder."""
+    """Find the images of every class folder."""
     classes = subfolders(path)
     if not classes:
         raise InputError(
@@ -69,7 +69,7 @@ def find_images(path: Path) -> LabelledPaths:
 
 
 def class_name(folder: Path) -> str:
-    """The folder's name, if it is text."""
+    """The folder's name; raise if it is not valid text."""
     try:
         folder.name.encode()
     except UnicodeEncodeError:
@@ -81,12 +81,12 @@ def class_name(folder: Path) -> str:
 
 
 def subfolders(path: Path) -> list[Path]:
-    """The folders in it that are not hidden, in order."""
+    """Its folders that are not hidden, sorted."""
     return sorted(each for each in path.iterdir() if each.is_dir() and not is_hidden(each.name))
 
 
 def images_below(folder: Path) -> list[Path]:
-    """Every image in it, however deep, in order."""
+    """All images at any depth below the folder, sorted."""
     found = []
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not is_hidden(name)]
@@ -99,5 +99,5 @@ def images_below(folder: Path) -> list[Path]:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether people do not see it: .DS_Store and the like, and what macOS adds to archives."""
+    """Whether a name is hidden: it starts with a dot, or macOS added it to an archive."""
     return name.startswith((".", "__MACOSX"))

@@ -1,4 +1,4 @@
-"""A data frame: which of its columns is what, and the source that it makes."""
+"""Data frames as sources: the roles of their columns, annotations and vectors."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from ulc.data.sources.source import Source
 from ulc.data.table_encoding import TableEncoding
 from ulc.errors import InputError
 
-# Names that a column is known by where no option says which it is.
+# Column names that are recognised if no option names the column.
 LABEL = ("label", "given_label", "class", "target", "y")
 TRUE = ("true_label", "y_true")
 VERIFIED = ("verified",)
@@ -27,7 +27,7 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Which column is what; None: no such column."""
+    """The column of each role; None: no such column."""
 
     label: str
     true: str | None
@@ -37,7 +37,7 @@ class ColumnRoles:
 
     @classmethod
     def choose(cls, columns: Sequence[str], spec: DataSpec, where: str) -> "ColumnRoles":
-        """As the options say, else by the names that columns are known by."""
+        """Choose columns by the options, otherwise by recognised names."""
         check_columns(columns, spec, where)
         if spec.image and spec.features:
             raise InputError(
@@ -54,20 +54,20 @@ class ColumnRoles:
             "verified": spec.verified or first_present(VERIFIED, columns),
             "id": spec.id or first_present(ID, columns),
         }
-        # A true label under another name is no feature either.
+        # Columns with a recognised name are never features.
         taken = {label, *found.values(), *TRUE, *VERIFIED, *ID}
         features = spec.features or tuple(name for name in columns if name not in taken)
-        told = [name for name in features if name in (label, spec.true)]
-        if told:
+        labels = [name for name in features if name in (label, spec.true)]
+        if labels:
             raise InputError(
-                f"{where}: '{told[0]}' holds labels, so nothing can be learned from it; "
+                f"{where}: '{labels[0]}' holds labels, so nothing can be learned from it; "
                 "take it out of the features"
             )
         return cls(label=label, features=features, **found)
 
 
 def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
-    """Raise unless each name is there, and once."""
+    """Raise unless every named column exists and column names are unique."""
     twice, times = Counter(columns).most_common(1)[0]
     if times > 1:
         raise InputError(f"{where}: {times} columns are called '{twice}'; rename them")
@@ -82,12 +82,12 @@ def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
 
 
 def first_present(names: Sequence[str], columns: Sequence[str]) -> str | None:
-    """The first of the names that is a column."""
+    """The first of the names that is a column; None if there is none."""
     return next((name for name in names if name in columns), None)
 
 
 def list_names(columns: Sequence[str]) -> str:
-    """Names of columns, not too many."""
+    """Names of columns as text, at most `SHOWN` of them."""
     more = len(columns) - SHOWN
     return ", ".join(name or "(no name)" for name in columns[:SHOWN]) + (
         f" and {more} more" if more > 0 else ""
@@ -95,9 +95,9 @@ def list_names(columns: Sequence[str]) -> str:
 
 
 def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
-    """The column of image paths: the one named, or one with the name and the values of such.
+    """The column of image paths: by option, else by a recognised name with values like images.
 
-    Whoever names features wants no images.
+    With the option `features` there is none.
     """
     if spec.image is not None or spec.features is not None:
         return spec.image
@@ -110,7 +110,7 @@ def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
 
 
 def image_paths(values: "pd.Series[Any]", folder: Path, where: str) -> list[Path]:
-    """Each row's path, relative to the table's folder."""
+    """The path of each row's image; paths are relative to the table's folder."""
     return [folder / text for text in require_texts(values, where, "path")]
 
 
@@ -121,7 +121,7 @@ def read_annotations(
     test: pd.DataFrame | None = None,
     class_names: Sequence[str] = (),
 ) -> Annotations:
-    """Labels, true labels, ids and flags of the rows."""
+    """Read the labels, true labels, ids and flags of the rows."""
 
     def texts(table: pd.DataFrame, name: str, what: str) -> list[str]:
         return require_texts(get_column(table, name, where), f"{where}: column '{name}'", what)
@@ -152,14 +152,14 @@ def read_annotations(
 
 
 def get_column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
-    """One column; a test set may lack it, or it holds images."""
+    """One column; raise if it is missing (in a test set) or holds images."""
     if name not in table:
         raise InputError(f"{where}: no column '{name}' of text or numbers in every set; add it")
     return table[name]
 
 
 def require_texts(values: "pd.Series[Any]", where: str, what: str) -> list[str]:
-    """The column as text, every row of it."""
+    """The column as text; raise if a value is missing."""
     text = to_text(values)
     empty = (text.isna() | (text == "")).to_numpy(bool)
     if empty.any():
@@ -177,7 +177,7 @@ def vector_source(
     notes: Annotations,
     test: pd.DataFrame | None = None,
 ) -> Source:
-    """The feature columns as vectors, with what is known about the rows."""
+    """Make a source: feature columns as vectors, with the annotations of the rows."""
     encoding = TableEncoding.fit(table[list(roles.features)], name)
     return Source(
         name=name,

@@ -1,4 +1,4 @@
-"""A Hugging Face data set in a folder that `save_to_disk` wrote."""
+"""Hugging Face data sets in folders that `save_to_disk` wrote."""
 
 import io
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Splits:
-    """The training split and the test split, if there is one, as `datasets.Dataset`."""
+    """The training split and the optional test split, as `datasets.Dataset`."""
 
     train: Any
     test: Any | None = None
 
 
 def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
-    """Read its images, or its other columns as vectors."""
+    """Read the images of a data set, or its feature columns as vectors."""
     splits, where = read_splits(path), str(path)
     features = splits.train.features
     images = [name for name in features if is_image(features[name])]
@@ -52,7 +52,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
 
 
 def read_splits(path: Path) -> Splits:
-    """The splits, from the disk."""
+    """Read the training split and the test split."""
     content = load_from_disk(path)
     if not isinstance(content, dict):
         return Splits(content)
@@ -64,7 +64,7 @@ def read_splits(path: Path) -> Splits:
 
 
 def load_from_disk(path: Path) -> Any:
-    """A `datasets.Dataset`, or a dict of them by split."""
+    """Load a `datasets.Dataset`, or a dict of them by split."""
     if find_spec("datasets") is None:
         raise InputError(
             f"{path}: a Hugging Face data set needs datasets; pip install 'ulc[huggingface]'"
@@ -73,7 +73,7 @@ def load_from_disk(path: Path) -> Any:
 
     try:
         return datasets.load_from_disk(str(path))
-    except Exception as error:  # a damaged folder makes it raise whatever it stumbles over
+    except Exception as error:  # a damaged folder can raise any error
         raise InputError(
             f"{path}: not a readable Hugging Face data set ({first_line(error)}); "
             "write it with save_to_disk"
@@ -88,7 +88,7 @@ def is_image(feature: Any) -> bool:
 
 
 def to_frame(split: Any, columns: list[str]) -> "pd.DataFrame":
-    """Those of the columns that there are, classes by their names."""
+    """The named columns that exist, as a data frame with class names instead of numbers."""
     table = split.select_columns([name for name in columns if name in split.features]).to_pandas()
     for name, feature in split.features.items():
         if hasattr(feature, "names") and name in table:
@@ -97,12 +97,12 @@ def to_frame(split: Any, columns: list[str]) -> "pd.DataFrame":
 
 
 def to_class_name(value: float, names: Sequence[str]) -> str | None:
-    """The class's name; -1 and nothing mean that there is no label."""
+    """The name of a class; None for -1 and NaN, which mean a missing label."""
     return names[int(value)] if value >= 0 else None
 
 
 def list_pictures(split: Any, image: str, where: str) -> list[Picture]:
-    """The images, each read when it is asked for."""
+    """The images of a split; each is read when it is opened."""
     import datasets
 
     if image not in split.features:

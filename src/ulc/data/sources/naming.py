@@ -1,4 +1,4 @@
-"""What kind of data a path is: a file by its ending, a folder by what it holds."""
+"""Find the kind of source that a path or name means."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ HUGGING_FACE = ("dataset_info.json", "dataset_dict.json", "state.json")
 
 
 def data_spec(text: str, options: Mapping[str, Any] | None = None) -> DataSpec:
-    """A file by its ending, a folder by what it holds, or `SOURCE[:PATH]`."""
+    """The spec of a file (by its ending), of a folder (by its content) or of `SOURCE[:PATH]`."""
     source, path = source_of(text)
     where = str(Path(path).absolute()) if path else None
     given = {name: value for name, value in (options or {}).items() if value is not None}
@@ -21,7 +21,7 @@ def data_spec(text: str, options: Mapping[str, Any] | None = None) -> DataSpec:
 
 
 def source_of(text: str) -> tuple[str, str]:
-    """The kind of data and its path."""
+    """The name of the source and its path."""
     suffix = Path(text).suffix.lower()
     if suffix in FILES:
         return FILES[suffix], text

@@ -14,10 +14,10 @@ from ulc.errors import InputError
 from ulc.storage.files import read_npz
 from ulc.typing import Integers
 
-REAL = "biuf"  # kinds of number that are real: bool, int, unsigned, float
+REAL = "biuf"  # NumPy kinds of real numbers: bool, int, unsigned, float
 TEXT = "SU"
 LABELS = ("y", "y_true", "y_test")
-EMBEDDING = "embedding_"  # how the names begin that `ulc embed` adds
+EMBEDDING = "embedding_"  # prefix of the arrays that `ulc embed` adds
 
 
 def load(path: Path) -> Source:
@@ -46,7 +46,7 @@ def load(path: Path) -> Source:
 
 
 def embedding_arrays(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]] | None:
-    """What tells how images became X, if `ulc embed` made it."""
+    """The arrays that `ulc embed` added to describe how X was made; None if there are none."""
     found = {name: each for name, each in arrays.items() if name.startswith(EMBEDDING)}
     return found or None
 
@@ -54,7 +54,7 @@ def embedding_arrays(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]
 def parse_labels(
     arrays: dict[str, NDArray[Any]], where: str
 ) -> tuple[tuple[str, ...], dict[str, Integers]]:
-    """Class names and labels, from text or from whole numbers."""
+    """Class names, and labels as class numbers, from text or whole numbers."""
     given = {name: arrays[name] for name in LABELS if name in arrays}
     names = arrays.get("class_names")
     if any(each.dtype.kind in TEXT for each in given.values()):
@@ -68,7 +68,7 @@ def parse_labels(
 def parse_text_labels(
     given: dict[str, NDArray[Any]], class_names: NDArray[Any] | None, where: str
 ) -> tuple[tuple[str, ...], dict[str, Integers]]:
-    """The same where labels are the classes' names."""
+    """Class names, and labels as class numbers, from text."""
     for name, each in given.items():
         if each.dtype.kind not in TEXT:
             raise InputError(
@@ -86,7 +86,7 @@ def parse_text_labels(
 
 
 def read_texts(array: NDArray[Any], what: str) -> tuple[str, ...]:
-    """One text a row, none of them empty."""
+    """One text per row; raise if one is empty."""
     if array.ndim != 1:
         raise InputError(f"{what} has shape {array.shape}; give one for each row")
     try:
@@ -101,7 +101,7 @@ def read_texts(array: NDArray[Any], what: str) -> tuple[str, ...]:
 
 
 def parse_flags(array: NDArray[Any], where: str) -> NDArray[np.bool_]:
-    """One yes or no a row."""
+    """One boolean per row."""
     if array.ndim != 1 or array.dtype.kind not in REAL or not np.isin(array, (0, 1)).all():
         raise InputError(f"{where}: verified should be true or false for each row; save it as bool")
     return array.astype(bool)
@@ -110,13 +110,13 @@ def parse_flags(array: NDArray[Any], where: str) -> NDArray[np.bool_]:
 def infer_class_names(
     names: NDArray[Any] | None, labels: dict[str, Integers], where: str
 ) -> tuple[str, ...]:
-    """The names given, or the numbers of all classes that labels mention."""
+    """The given class names, or else the numbers 0 … K − 1."""
     if names is not None:
         if names.ndim != 1:
             raise InputError(f"{where}: class_names have shape {names.shape}; give a list of names")
         return tuple(names.astype(str).tolist())
     for name, each in labels.items():
-        # Most likely a code such as 999 for "unknown"; numbering up to it could fill the memory.
+        # Probably a code such as 999 for "unknown"; so many classes could fill the memory.
         if each.size and each.max() >= len(labels["y"]):
             raise InputError(
                 f"{where}: {name}: row {each.argmax()} has label {each.max()}, but there are only "
@@ -126,7 +126,7 @@ def infer_class_names(
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an npz file, or one sentence on why not."""
+    """Read all arrays of an npz file; an InputError says why it cannot be read."""
     try:
         return read_npz(path)
     except FileNotFoundError:
@@ -151,19 +151,19 @@ def as_inputs(array: NDArray[Any], what: str) -> NDArray[Any]:
     if array.ndim == 2:
         if array.dtype.kind not in REAL:
             raise InputError(f"{what} has type {array.dtype}; give numbers")
-        with np.errstate(over="ignore"):  # what is too large becomes infinite and is refused
+        with np.errstate(over="ignore"):  # too large values become infinite and are refused
             return array.astype(np.float32)
     return array
 
 
 def whole_numbers(array: NDArray[Any], what: str) -> NDArray[np.int64]:
-    """Labels as whole numbers; 3.0 is one, 3.5 is not."""
+    """Labels as int64; floats such as 3.0 are allowed, 3.5 is not."""
     if array.dtype.kind not in REAL or array.ndim != 1:
         raise InputError(
             f"{what} has shape {array.shape}, type {array.dtype}; "
             "give one label a row, as whole numbers from 0"
         )
-    with np.errstate(invalid="ignore"):  # NaN is no whole number, and is refused as such
+    with np.errstate(invalid="ignore"):  # NaN is refused below
         whole = array.astype(np.int64)
     if not np.array_equal(whole, array):
         row = int((whole != array).argmax())

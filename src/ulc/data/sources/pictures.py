@@ -1,4 +1,4 @@
-"""Image files of any size and mode as one array."""
+"""Read images of any size and mode into one array."""
 
 import os
 import warnings
@@ -20,32 +20,32 @@ from ulc.typing import CountCallback
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 SIZE = 64
-ORIENTATION = 0x0112  # the EXIF tag; 5 to 8 lie on their side
+ORIENTATION = 0x0112  # EXIF tag; values 5 to 8 mean that width and height are swapped
 THREADS = 8
 Size = tuple[int, int]  # width, height
 
 
 @dataclass(frozen=True)
 class Picture:
-    """Where an image is, and how its bytes are reached."""
+    """An image that is not read yet: its name, and a function that opens it."""
 
     name: str
     open: Callable[[], BinaryIO]
 
     @classmethod
     def from_path(cls, path: Path) -> Self:
-        """One in a file."""
+        """The image in a file."""
         return cls(printable_path(path), lambda: path.open("rb"))
 
 
 def printable_path(path: Path) -> str:
-    """The full path; bytes that are no text are spelled out, so that it can be written anywhere."""
+    """The absolute path as text; bytes that are not valid text are escaped."""
     return str(path.absolute()).encode(errors="backslashreplace").decode()
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Those of the training set and of the test set, if there is one."""
+    """Images of the training set and of the optional test set."""
 
     train: Sequence[Picture]
     test: Sequence[Picture] = ()
@@ -53,7 +53,7 @@ class Pictures:
     def to_source(
         self, name: str, notes: Annotations, spec: DataSpec, on_progress: CountCallback
     ) -> Source:
-        """Read them; what is broken is left out where the spec says so."""
+        """Read all images; leave out broken ones if `spec.skip_broken`."""
         every, split = [*self.train, *self.test], len(self.train)
         images, broken = read_pictures(every, spec, on_progress)
         sound = np.ones(len(every), bool)
@@ -77,9 +77,9 @@ class Pictures:
 def read_pictures(
     pictures: Sequence[Picture], spec: DataSpec, on_progress: CountCallback
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
-    """(N, 3, H, W) images, and what is wrong with those that cannot be read."""
+    """(N, 3, H, W) images, and the positions of broken ones with the reason."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow warns of odd metadata; the pixels count
+        warnings.simplefilter("ignore")  # Pillow warns about odd metadata
         size = (spec.size, spec.size) if spec.size else common_size(pictures) or (SIZE, SIZE)
     return read_resized(pictures, size, spec, on_progress)
 
@@ -87,7 +87,7 @@ def read_pictures(
 def read_resized(
     pictures: Sequence[Picture], size: Size, spec: DataSpec, on_progress: CountCallback
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
-    """The same, brought to a size that is settled."""
+    """Read and resize all images; same result as `read_pictures`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         images = np.zeros((len(pictures), 3, size[1], size[0]), np.uint8)
@@ -101,13 +101,13 @@ def read_resized(
     if len(broken) == len(pictures):
         raise InputError(
             f"{pictures[0].name}: not a readable image ({broken[0]}), "
-            f"nor is any of the {len(pictures)}; give at least some that are"
+            f"nor is any other of the {len(pictures)}; give at least one readable image"
         )
     return images, broken
 
 
 def common_size(pictures: Sequence[Picture]) -> Size | None:
-    """The size that all images have, if they share a small one."""
+    """The size of the images if all have the same size of at most `SIZE` pixels, else None."""
     sizes: set[Size] = set()
     for picture in pictures:
         size = measure(picture)
@@ -119,25 +119,25 @@ def common_size(pictures: Sequence[Picture]) -> Size | None:
 
 
 def measure(picture: Picture) -> Size | None:
-    """An image's size as it is shown, without reading its pixels."""
+    """Size of an image after rotation by EXIF, without reading its pixels."""
     try:
         with picture.open() as stream, Image.open(stream) as image:
             sideways = image.getexif().get(ORIENTATION, 1) >= 5
             return image.size[::-1] if sideways else image.size
-    except Exception:  # whatever it is, reading the pixels will meet and report it
+    except Exception:  # reading the pixels will fail, too, and report the reason
         return None
 
 
 def fill_images(
     images: NDArray[np.uint8], pictures: Sequence[Picture], on_progress: CountCallback
 ) -> dict[int, str]:
-    """Read every picture into its place; return what went wrong, by place."""
+    """Read every image into its place; return the reasons of failures by position."""
     size = (images.shape[3], images.shape[2])
 
     def read(place: int) -> str | None:
         try:
             images[place] = read_pixels(pictures[place], size)
-        except Exception as error:  # Pillow's readers raise whatever they stumble over
+        except Exception as error:  # Pillow can raise any error
             return describe_failure(error)
         return None
 
@@ -154,7 +154,7 @@ def fill_images(
 
 
 def describe_failure(error: Exception) -> str:
-    """What went wrong, without the path, which the sentence names already."""
+    """The reason of a failure, without the path, which the error text names already."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, UnidentifiedImageError):
@@ -163,9 +163,9 @@ def describe_failure(error: Exception) -> str:
 
 
 def read_pixels(picture: Picture, size: Size) -> NDArray[np.uint8]:
-    """(3, H, W): upright, in RGB, the shorter side brought to size and the middle cut out."""
+    """(3, H, W) pixels: rotated by EXIF, in RGB, resized by the shorter side, centre cropped."""
     with picture.open() as stream, Image.open(stream) as image:
-        image.draft(None, (2 * max(size), 2 * max(size)))  # a large JPEG is decoded smaller
+        image.draft(None, (2 * max(size), 2 * max(size)))  # decodes a large JPEG at a smaller size
         rgb = as_rgb(ImageOps.exif_transpose(image))
     if rgb.size != size:
         rgb = ImageOps.fit(rgb, size, Image.Resampling.BICUBIC)
@@ -173,9 +173,9 @@ def read_pixels(picture: Picture, size: Size) -> NDArray[np.uint8]:
 
 
 def as_rgb(image: Image.Image) -> Image.Image:
-    """Any mode as RGB: 16 bits scaled to 8, what is transparent on white."""
+    """Convert any mode to RGB: 16 bits are scaled to 8, transparency becomes white."""
     if image.mode == "F":
-        raise ValueError("its pixels are fractions, and which of them is white is not known")
+        raise ValueError("its pixels are floating-point numbers of unknown range")
     if image.mode.startswith("I"):
         values = np.clip(np.asarray(image).astype(np.int64), 0, 65535)
         image = Image.fromarray(((values * 255 + 32767) // 65535).astype(np.uint8))

@@ -1,4 +1,4 @@
-"""What every source hands over, checked."""
+"""A data set as read from a source, checked."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set as it came.
+    """A data set as read from a source.
 
     inputs: (N, C, H, W) uint8 images or (N, D) float32 vectors
-    labels: (N,) labels as they came
-    true: (N,) true labels where they are known, else None
-    test_inputs, test_labels: a test set with true labels, where there is one
-    mean, std: of each channel, scaled to [0, 1], where the literature fixes them
-    shift: by how many pixels a random crop may move an image; None: an eighth of its width
-    ids: (N,) what names each row: its id or the full path of its image; None: its position
-    verified: (N,) the labels that somebody checked; None: nobody said
+    labels: (N,) given labels
+    true: (N,) true labels; None: unknown
+    test_inputs, test_labels: a test set with true labels; None: no test set
+    mean, std: of each channel, scaled to [0, 1], from the literature; None: to be measured
+    shift: how many pixels a random crop may move an image; None: an eighth of its width
+    ids: (N,) id of each row, or the full path of its image; None: rows are named by position
+    verified: (N,) mask of the labels that somebody checked; None: unknown
     encoding: how the columns of a table became vectors
-    skipped: what was left out because it cannot be read
+    skipped: names of broken images that were left out
     embedding: how images became these vectors, as `ulc embed` stored it
     """
 
@@ -78,7 +78,7 @@ class Source:
                 )
 
     def check_length(self, what: str) -> None:
-        """Raise unless there is one for each label."""
+        """Raise unless the field `what` has one value per label."""
         values = getattr(self, what)
         if values is not None and len(values) != len(self.labels):
             name = "true labels" if what == "true" else what

@@ -1,4 +1,4 @@
-"""A table in a file: CSV, TSV or parquet."""
+"""Tables in files: CSV, TSV or parquet."""
 
 import csv
 import warnings
@@ -29,7 +29,7 @@ SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertica
 
 
 def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
-    """Read the images that the table lists, or its features as vectors."""
+    """Read the images that the table lists, or its feature columns as vectors."""
     table, where = read_table(path), str(path)
     roles = ColumnRoles.choose(list(table.columns), spec, where)
     notes = read_annotations(table, roles, where)
@@ -44,7 +44,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """All columns; those of a text file are text still."""
+    """Read all columns; those of a text file stay text."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a table ends in {', '.join(SUFFIXES)}; rename or convert it")
@@ -61,7 +61,7 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def read_text(path: Path, separator: str, *, missing: tuple[str, ...] = MISSING) -> pd.DataFrame:
-    """A table in UTF-8, every value as text; those that are called `missing` are NaN."""
+    """Read a table in UTF-8 with all values as text; the values in `missing` become NaN."""
     header = read_header(path, separator)
     try:
         with warnings.catch_warnings():
@@ -80,7 +80,7 @@ def read_text(path: Path, separator: str, *, missing: tuple[str, ...] = MISSING)
 def text_options(
     header: list[str], separator: str, missing: tuple[str, ...] = MISSING
 ) -> dict[str, Any]:
-    """How pandas reads our text files."""
+    """Options of `pandas.read_csv` for our text files."""
     return {
         "sep": separator,
         "header": 0,
@@ -94,7 +94,7 @@ def text_options(
 
 
 def read_header(path: Path, separator: str) -> list[str]:
-    """The names in the first line, or one sentence on what the file is instead."""
+    """Read the column names in the first line; raise if the file is not such a table."""
     with path.open("rb") as stream:
         if b"\0" in stream.read(4096):
             raise InputError(f"{path}: not a text file; save the table as CSV in UTF-8")
@@ -118,7 +118,7 @@ def read_header(path: Path, separator: str) -> list[str]:
 
 
 def not_utf8(path: Path, error: UnicodeDecodeError) -> InputError:
-    """Most likely an old encoding of a spreadsheet."""
+    """Error for a file in another encoding, probably from a spreadsheet."""
     return InputError(
         f"{path}: not in UTF-8 (byte {error.object[error.start]:#04x} is not); "
         "save it in that encoding"
@@ -126,7 +126,7 @@ def not_utf8(path: Path, error: UnicodeDecodeError) -> InputError:
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """A table with types."""
+    """Read a parquet file."""
     if find_spec("pyarrow") is None:
         raise InputError(f"{path}: parquet needs pyarrow; pip install 'ulc[parquet]'")
     import pyarrow as pa

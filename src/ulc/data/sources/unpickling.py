@@ -1,4 +1,4 @@
-"""Read pickled arrays without running what a pickle may ask to be run."""
+"""Read pickled arrays without running code from the pickle."""
 
 import pickle
 from io import BytesIO
@@ -9,7 +9,7 @@ import numpy as np
 
 from ulc.errors import InputError
 
-# All that a dictionary of NumPy arrays, lists, numbers and strings needs.
+# The names that a dictionary of NumPy arrays, lists, numbers and strings needs.
 ALLOWED = {
     ("numpy", "ndarray"),
     ("numpy", "dtype"),
@@ -22,38 +22,38 @@ ALLOWED = {
 
 
 class Plain(np.ndarray[Any, Any]):
-    """What stands for ndarray in a pickle: it cannot be called.
+    """Replaces ndarray in a pickle and cannot be called.
 
-    A pickle needs the class only as an argument of _reconstruct. Called, ndarray would take any
-    bytes for pointers to objects.
+    A pickle needs the class only as an argument of _reconstruct. A call of ndarray could interpret
+    any bytes as pointers to objects.
     """
 
     def __new__(cls, *_: object, **__: object) -> NoReturn:
-        """Refuse."""
+        """Raise an error."""
         raise pickle.UnpicklingError("it calls numpy.ndarray")
 
 
 class ArrayUnpickler(pickle.Unpickler):
-    """An unpickler that knows arrays and nothing else."""
+    """An unpickler that accepts arrays and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Refuse every name that is not part of an array."""
+        """Refuse every name that arrays do not need."""
         if (module, name) not in ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")
         if (module, name) == ("numpy", "ndarray"):
             return Plain
-        # The module's old name still answers in NumPy 2, with a warning that is not ours to give.
+        # The old module name still works in NumPy 2, but gives a warning.
         return super().find_class(module.replace("numpy.core", "numpy._core"), name)
 
 
 def unpickle_arrays(path: Path) -> Any:
-    """The content of a pickle of arrays; strings come as str, bytes keys as they are."""
+    """Read a pickle of arrays; old strings become str."""
     try:
         return ArrayUnpickler(BytesIO(path.read_bytes()), encoding="latin1").load()
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; download the data set there") from None
     except Exception as error:
-        # A damaged pickle can raise almost anything; the user needs one sentence.
+        # A damaged pickle can raise any error.
         raise InputError(
             f"{path}: not a pickle of plain arrays ({error}); use the official file"
         ) from None
