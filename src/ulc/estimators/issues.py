@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ulc.blocks.loss_mixture import GaussianLossMixture
 from ulc.data.arrays import tensor_to_array
 from ulc.errors import InputError
-from ulc.estimators.classifier import RandomState, ULCClassifier
+from ulc.estimators.checks import RandomState
+from ulc.estimators.classifier import ULCClassifier
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.judgement import Judgement
 from ulc.labels.table import label_frame
