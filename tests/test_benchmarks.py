@@ -42,6 +42,7 @@ def test_pieces_take_turns_and_ratios_are_repeat_by_repeat():
     assert over == {"ratio": 2.0, "low": 1.0, "high": 3.0}
 
 
+@pytest.mark.slow
 def test_the_page_holds_every_claim_and_its_verdict(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     from benchmarks.performance_page import main

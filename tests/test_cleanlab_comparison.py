@@ -174,6 +174,7 @@ def test_groups_are_by_given_class_and_make_up_the_whole(rows):
 # ---- methods
 
 
+@pytest.mark.slow
 def test_cleanlab_finds_the_wrong_labels_of_clusters(rows, tmp_path):
     measured = methods.cleanlab_lr(cut(rows, "balanced-symmetric20", 0), 0, tmp_path)
     assert measured["finding"]["auc"] > 0.95
@@ -183,6 +184,7 @@ def test_cleanlab_finds_the_wrong_labels_of_clusters(rows, tmp_path):
     assert measured["seconds"] > 0
 
 
+@pytest.mark.slow
 def test_cleanlab_flags_what_its_own_function_flags(rows, tmp_path, monkeypatch):
     """`CleanLearning` is `find_label_issues` on probabilities of five folds."""
     from cleanlab.filter import find_label_issues
@@ -342,6 +344,7 @@ def test_nothing_measured_is_said():
 # ---- the command
 
 
+@pytest.mark.slow
 def test_the_command_measures_a_cell_once_and_prints_tables(rows, tmp_path, capfd):
     arguments = [
         str(rows.features), "--rows", "400", "--out", str(tmp_path / "cells"),

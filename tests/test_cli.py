@@ -40,6 +40,7 @@ def test_help_imports_nothing_heavy():
         assert name in done.stdout
 
 
+@pytest.mark.slow
 def test_train_imports_neither_a_compiler_nor_scikit_learn(toy, tmp_path):
     """Either takes longer than a short training; only Adam, embeddings and estimators need them."""
     script = (
@@ -65,6 +66,7 @@ def test_train_shows_a_table_and_where_everything_is(ulc, toy, tmp_path):
     assert folder.name in printed.out.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
     with use_threads(2):
         code, printed = ulc(
@@ -96,6 +98,7 @@ def test_a_wrong_option_is_told_before_anything_is_trained(ulc, toy, tmp_path):
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.slow
 def test_without_noise_the_ceiling_is_cross_entropy(ulc, toy, tmp_path):
     with use_threads(2):
         code, printed = ulc(
@@ -170,6 +173,7 @@ def test_noise_files_are_written_and_can_be_trained_on(ulc, toy, tmp_path, name)
     assert code == 0
 
 
+@pytest.mark.slow
 def test_sweep_prints_a_row_for_each_variant(ulc, toy, tmp_path):
     code, printed = ulc(
         "sweep", toy, "--algorithms", "ce,ulc-without-csm", "--seeds", "0,1", "--epochs", 4,

@@ -70,6 +70,7 @@ specs = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(spec=specs)
 @settings(max_examples=30, deadline=None)
 def test_a_spec_is_what_its_toml_says(tmp_path_factory, spec):

@@ -53,10 +53,12 @@ def test_the_file_in_the_guide_is_the_example_that_is_tested():
     assert PYTHON[0] == EXAMPLE.read_text()
 
 
+@pytest.mark.slow
 def test_it_passes_the_laws_as_the_guide_says(folder):
     python(folder, PYTHON[1])
 
 
+@pytest.mark.slow
 def test_it_trains_from_python_as_the_guide_says(folder):
     printed = python(folder, PYTHON[2])
     assert 0 <= float(printed.split()[0]) <= 1
@@ -64,6 +66,7 @@ def test_it_trains_from_python_as_the_guide_says(folder):
     assert ulc.load_run(run).spec.options["q"] == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_it_trains_from_the_command_line_as_the_guide_says(folder, command):
     program, *arguments = shlex.split(command)
@@ -160,6 +163,7 @@ def test_what_is_no_algorithm_is_refused_in_one_sentence(name, message):
         algorithms.find_algorithm(name)
 
 
+@pytest.mark.slow
 def test_a_module_that_fails_is_named(folder):
     (folder / "broken.py").write_text("1 / 0\n")
     done = subprocess.run(
@@ -172,6 +176,7 @@ def test_a_module_that_fails_is_named(folder):
     assert not (folder / "runs").exists()
 
 
+@pytest.mark.slow
 def test_its_run_shows_its_name(folder):
     command = next(each for each in COMMANDS if each.startswith("ulc train"))
     done = subprocess.run(
@@ -183,5 +188,6 @@ def test_its_run_shows_its_name(folder):
     assert row["done"]
 
 
+@pytest.mark.slow
 def test_check_algorithm_takes_options(gce):
     check_algorithm(gce, {"q": 0.5})

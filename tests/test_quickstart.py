@@ -111,6 +111,7 @@ def test_counts_may_come_in_any_order_but_each_is_there():
     assert not is_printed(shown, "new.csv: 30 rows predicted: 28 bag, 1 hand bag, 1 shoe")
 
 
+@pytest.mark.slow
 def test_photographs(ulc, capsys):
     names = walk("Photographs", ulc, capsys)
     decided = pd.read_csv("photos.corrected.csv")
@@ -125,6 +126,7 @@ def test_photographs(ulc, capsys):
     assert right.mean() > 0.8
 
 
+@pytest.mark.slow
 def test_a_table(ulc, capsys):
     names = walk("A table", ulc, capsys)
     assert (names["corrected"] != names["true"]).sum() <= 9  # of 18

@@ -49,6 +49,7 @@ def shown(data: TensorData):
     return torch.cdist(raw.float(), means.float()).argmin(1).numpy()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROBUST)
 def test_it_learns_what_is_shown_and_finds_what_is_wrong(name):
     """With 30 % of the labels wrong; the examples learned from, by what they truly show."""
@@ -61,6 +62,7 @@ def test_it_learns_what_is_shown_and_finds_what_is_wrong(name):
     assert roc_auc_score(wrong, -judgement.clean_probability) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(400, 250), (50,) * 12], ids=["two classes", "twelve"])
 @pytest.mark.parametrize("name", ROBUST)
 def test_any_number_of_classes(name, sizes):

@@ -112,6 +112,7 @@ def test_the_model_handed_over_is_the_one_that_agrees_better_with_what_was_held_
     assert Model.load(folder).spec.networks == (2 if content["handed_over"] == "ulc" else 1)
 
 
+@pytest.mark.slow
 def test_with_ten_and_eighty_percent_of_two_classes_wrong_it_ends_no_worse_than_plain():
     """Users' noise: one class is mostly wrong, all towards a look-alike. The truth only scores."""
     rng = np.random.default_rng(3)

@@ -137,6 +137,7 @@ def test_rows_are_encoded_alone_as_in_company_and_other_columns_do_not_matter():
         assert np.array_equal(alone, together[row : row + 1])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(

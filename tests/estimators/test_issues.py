@@ -66,6 +66,7 @@ def test_losses_are_judged_by_a_mixture_for_each_class_and_suggest_nothing(noisy
     np.testing.assert_allclose(table.loss, losses)
 
 
+@pytest.mark.slow
 def test_features_are_enough(noisy):
     vectors, given, true, _ = noisy
     frame = pd.DataFrame(vectors, index=np.arange(300)[::-1])

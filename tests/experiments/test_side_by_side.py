@@ -46,6 +46,7 @@ def specs(data, epochs=3, options=None):
     return [plain, noisy]
 
 
+@pytest.mark.slow
 def test_they_end_as_if_each_had_been_trained_alone(data, tmp_path):
     """To the bit, given as many threads; and each progress hears of its own training."""
     progresses = [Listening(), Listening()]
@@ -62,6 +63,7 @@ def test_they_end_as_if_each_had_been_trained_alone(data, tmp_path):
     assert all(set(means) == {"loss"} for progress in progresses for _, means in progress.steps)
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_repeated(data, tmp_path):
     first, second = specs(data)
     before = run(first, tmp_path, device="cpu").read("records.jsonl")
@@ -72,6 +74,7 @@ def test_what_is_done_is_not_repeated(data, tmp_path):
     assert all(folder.done for folder in folders)
 
 
+@pytest.mark.slow
 def test_a_mistake_of_the_user_is_told_in_one_sentence(data, tmp_path, capfd):
     wrong = specs(data, options={"sgd": {"lr": 1e30}})
     with pytest.raises(InputError, match="lower the learning rate"):
@@ -87,6 +90,7 @@ def stumble(*_):
     raise RuntimeError("a network of one's own")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
 def test_a_training_that_is_killed_is_named(data, tmp_path, monkeypatch):
     monkeypatch.setattr("ulc.experiments.side_by_side.train", kill_oneself)
@@ -96,6 +100,7 @@ def test_a_training_that_is_killed_is_named(data, tmp_path, monkeypatch):
         )
 
 
+@pytest.mark.slow
 def test_a_training_that_fails_says_why_itself(data, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("ulc.experiments.side_by_side.train", stumble)
     with pytest.raises(RuntimeError, match="failed; see above"):
@@ -105,6 +110,7 @@ def test_a_training_that_fails_says_why_itself(data, tmp_path, monkeypatch, capf
     assert "a network of one's own" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_is_the_same_is_trained_once(data, tmp_path):
     """Without noise, the ceiling is cross entropy."""
     plain, _ = specs(data)
@@ -126,6 +132,7 @@ def test_a_run_goes_on_with_the_threads_it_began_with(data, tmp_path):
     assert again.read_json("environment.json")["threads"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_at_ctrl_c_all_stop_and_go_on_another_time(data, tmp_path):
     """Nothing is said; no process stays behind, and no lock."""

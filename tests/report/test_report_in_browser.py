@@ -8,6 +8,7 @@ from report_runs import NASTY, flower_table
 from ulc.cli import app
 from ulc.report.page import make_report
 
+pytestmark = pytest.mark.slow
 COMMANDS = {command.callback.__name__ for command in app.registered_commands}
 
 

@@ -127,6 +127,7 @@ def test_rows_of_a_table_show_their_values_but_no_true_label(flowers, html):
         assert each["values"] == by_id[each["id"]]
 
 
+@pytest.mark.slow
 def test_pictures_of_a_folder_are_shown_and_missed_when_they_are_gone(tmp_path):
     judgement = toy_judgement(40, 2)
     ids = []
@@ -158,6 +159,7 @@ def test_pictures_of_a_folder_are_shown_and_missed_when_they_are_gone(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_pictures_of_an_uneven_slice_are_those_of_its_rows(tmp_path):
     spec = RunSpec(imbalance=ImbalanceSpec(kind="half", ratio=10), epochs=4, seed=3)
     kept = label(spec).source
@@ -213,6 +215,7 @@ def test_a_method_without_uncertainty_and_a_run_without_suspects(tmp_path):
     assert "does not measure how sure the model is" in page.html
 
 
+@pytest.mark.slow
 def test_the_page_stays_below_its_limit(tmp_path, monkeypatch):
     judgement = toy_judgement(20_000, 10)
     ids = [f"{row}-" + "x" * 200 for row in range(20_000)]

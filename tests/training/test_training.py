@@ -107,6 +107,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(spec, tmp_path, stopped_after, h
     assert_same_run(whole, parts)
 
 
+@pytest.mark.slow
 def test_a_run_killed_by_force_goes_on_to_the_same_bits(spec, tmp_path):
     whole = run(spec, tmp_path / "whole")
     spec_file = tmp_path / "spec.toml"
