@@ -1,1 +1,1 @@
-"""Measurements that take long, each behind one command; no part of the package."""
+"""Long measurements, one command each; not part of the package."""

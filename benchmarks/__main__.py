@@ -1,8 +1,8 @@
-"""Run a benchmark by its name; without one, list them.
+"""Run a benchmark by its name, or list all benchmarks.
 
-python -m benchmarks                        what there is
-python -m benchmarks NAME [--json] [...]    one; its own options with --help
-python -m benchmarks all --json-dir DIR     all that measure speed, one JSON file each
+python -m benchmarks                        list the benchmarks
+python -m benchmarks NAME [--json] [...]    run one; --help lists its options
+python -m benchmarks all --json-dir DIR     run all speed benchmarks, one JSON file each
 """
 
 import argparse
@@ -17,18 +17,18 @@ SPEED = ("bare", "excess", "peer", "dropout", "mixture", "augment", "growth", "s
 
 def main(argv: list[str]) -> None:
     if not argv:
-        for name, title in benchmarks().items():
+        for name, title in find_benchmarks().items():
             print(f"{name:<22} {title}")
     elif argv[0] == "all":
         run_all(argv[1:])
-    elif argv[0] in benchmarks():
+    elif argv[0] in find_benchmarks():
         importlib.import_module(f"benchmarks.{argv[0]}").main(argv[1:])
     else:
-        sys.exit(f"no benchmark is called '{argv[0]}'; there are: {', '.join(benchmarks())}")
+        sys.exit(f"no benchmark is called '{argv[0]}'; there are: {', '.join(find_benchmarks())}")
 
 
-def benchmarks() -> dict[str, str]:
-    """Every module of this folder with a function `main`, and the first line of its docstring."""
+def find_benchmarks() -> dict[str, str]:
+    """Return each module with a function `main`, and the first line of its docstring."""
     found = {}
     for path in sorted(FOLDER.glob("[!_]*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))

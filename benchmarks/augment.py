@@ -1,7 +1,7 @@
-"""Weak and strong views per second against PIL for each sample and kornia in batches.
+"""Weak and strong views per second, beside PIL (one image at a time) and kornia (batches).
 
-Strong views: RandAugment and cutout here; with PIL two random operations of Pillow's and a grey
-square; kornia's own RandAugment and RandomErasing. The operations are alike, not the same.
+Strong views: ours are RandAugment and cutout; PIL's are two random operations and a grey square;
+kornia's are RandAugment and RandomErasing. The operations are similar, not the same.
 """
 
 import sys
@@ -10,8 +10,14 @@ import numpy as np
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
-from benchmarks.slices import Case, load
-from benchmarks.timing import add_data, arguments, begin, finish, interleaved
+from benchmarks.slices import Case, load_case
+from benchmarks.timing import (
+    add_data_options,
+    new_parser,
+    parse_options,
+    report_result,
+    time_in_turns,
+)
 
 OPERATIONS = (
     ImageOps.autocontrast,
@@ -28,11 +34,11 @@ OPERATIONS = (
 
 
 def main(argv: list[str]) -> None:
-    parser = arguments(__doc__)
-    add_data(parser)
+    parser = new_parser(__doc__)
+    add_data_options(parser)
     parser.add_argument("--images", type=int, default=1024)
-    options = begin(parser, argv)
-    data = load(Case("", "small_cnn", "cifar10", options.images, 64), options)
+    options = parse_options(parser, argv)
+    data = load_case(Case("", "small_cnn", "cifar10", options.images, 64), options)
     batches = data.stored.split(64)
     pictures = [each.permute(1, 2, 0).numpy() for each in data.stored]
     rng = np.random.default_rng(0)
@@ -42,32 +48,32 @@ def main(argv: list[str]) -> None:
     pieces = {
         "weak": {
             "ours": lambda: [ready(data.augment(each)) for each in batches],
-            "PIL": lambda: [normal(weak_pil(each, rng), mean, std) for each in pictures],
+            "PIL": lambda: [normalise(weak_pil(each, rng), mean, std) for each in pictures],
             "kornia": lambda: [ready(255 * weak_kornia(each / 255)) for each in batches],
         },
         "strong": {
             "ours": lambda: [ready(data.strong(each)) for each in batches],
-            "PIL": lambda: [normal(strong_pil(each, rng), mean, std) for each in pictures],
+            "PIL": lambda: [normalise(strong_pil(each, rng), mean, std) for each in pictures],
             "kornia": lambda: [ready(255 * strong_kornia(each / 255)) for each in batches],
         },
     }
     rows = []
     for view, each in pieces.items():
-        timed = interleaved(each, options.repeats)
+        timed = time_in_turns(each, options.repeats)
         rows += [
             {
                 "view": view,
                 "with": name,
                 "views_per_second": options.images / timed[name].median,
-                **timed[name].over(timed["ours"]),
+                **timed[name].over(timed["ours"]).columns("ratio"),
             }
             for name in each
         ]
-    finish("augment", options, rows)
+    report_result("augment", options, rows)
 
 
 def weak_pil(picture: np.ndarray, rng: np.random.Generator) -> Image.Image:
-    """Pad by four, crop, flip."""
+    """Pad by four pixels, crop, flip."""
     image = Image.fromarray(picture)
     left, top = rng.integers(0, 9, 2).tolist()
     image = ImageOps.expand(image, 4).crop((left, top, left + image.width, top + image.height))
@@ -75,7 +81,7 @@ def weak_pil(picture: np.ndarray, rng: np.random.Generator) -> Image.Image:
 
 
 def strong_pil(picture: np.ndarray, rng: np.random.Generator) -> Image.Image:
-    """The weak view, two operations, a grey square."""
+    """Make a weak view, apply two operations, paste a grey square."""
     image = weak_pil(picture, rng)
     for chosen in rng.integers(0, len(OPERATIONS), 2):
         image = OPERATIONS[chosen](image)
@@ -85,8 +91,8 @@ def strong_pil(picture: np.ndarray, rng: np.random.Generator) -> Image.Image:
     return image
 
 
-def normal(image: Image.Image, mean: np.ndarray, std: np.ndarray) -> torch.Tensor:
-    """(C, H, W) floats as the network takes them."""
+def normalise(image: Image.Image, mean: np.ndarray, std: np.ndarray) -> torch.Tensor:
+    """Return the (C, H, W) floats that the network takes."""
     pixels = (np.asarray(image, dtype=np.float32) / 255 - mean) / std
     return torch.from_numpy(pixels.transpose(2, 0, 1))
 

@@ -1,11 +1,18 @@
-"""Ten integrated predictions (dropout passes) against one plain pass."""
+"""Ten dropout passes (an integrated prediction) beside one plain pass."""
 
 import sys
 
 import torch
 
-from benchmarks.slices import Slice, cases, load
-from benchmarks.timing import add_data, arguments, begin, claim, finish, interleaved
+from benchmarks.slices import Slice, load_case, make_cases
+from benchmarks.timing import (
+    add_data_options,
+    check_bound,
+    new_parser,
+    parse_options,
+    report_result,
+    time_in_turns,
+)
 from ulc.blocks.learner import evaluating
 from ulc.blocks.uncertainty import draw_mask_seeds, monte_carlo_dropout
 
@@ -14,13 +21,13 @@ PASSES = 10
 
 
 def main(argv: list[str]) -> None:
-    parser = arguments(__doc__)
-    add_data(parser)
+    parser = new_parser(__doc__)
+    add_data_options(parser)
     parser.set_defaults(repeats=11)
-    options = begin(parser, argv)
-    rows, claims = [], []
-    for case in cases(max(IMAGES.values()), 32):
-        data = load(case, options)
+    options = parse_options(parser, argv)
+    rows, bounds = [], []
+    for case in make_cases(max(IMAGES.values()), 32):
+        data = load_case(case, options)
         network = Slice.of("ulc", case, data).algorithm.networks()[0]
         parts = data.preprocessing.ready(data.stored[: IMAGES[case.title]]).split(1024)
 
@@ -35,19 +42,22 @@ def main(argv: list[str]) -> None:
                 for part in parts:
                     monte_carlo_dropout(network, part, members)
 
-        timed = interleaved({"integrated": integrated, "plain": plain}, options.repeats)
+        timed = time_in_turns({"integrated": integrated, "plain": plain}, options.repeats)
+        ratio = timed["integrated"].over(timed["plain"])
         row = {
             "network": case.title,
             "images": IMAGES[case.title],
             "passes": PASSES,
             "seconds": timed["integrated"].median,
             "plain_seconds": timed["plain"].median,
-            **timed["integrated"].over(timed["plain"]),
+            **ratio.columns("ratio"),
         }
         rows.append(row)
         if case.title == "PreAct ResNet-18":
-            claims.append(claim("ten passes on PreAct ResNet-18", row["ratio"], "≤", 1.05))
-    finish("dropout", options, rows, claims)
+            bounds.append(
+                check_bound(f"ten dropout passes ÷ one plain pass, {case.title}", ratio, "≤", 1.05)
+            )
+    report_result("dropout", options, rows, bounds)
 
 
 if __name__ == "__main__":

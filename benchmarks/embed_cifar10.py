@@ -3,8 +3,8 @@
     python benchmarks/embed_cifar10.py CIFAR_FOLDER FEATURES.npz [--images 2000]
 
 FEATURES.npz holds X, in the original order of the training images: EfficientNet-Lite0 at 128
-pixels, pooled, principal components, scaled. Our pooled features, before any component is left
-out, are mapped on it by least squares; the figures are shares of its variance that are explained.
+pixels, pooled, principal components, scaled. A least-squares map takes our pooled features to it.
+The figures are the explained shares of its variance.
 """
 
 import argparse
@@ -32,14 +32,14 @@ def main(argv: list[str]) -> None:
     ours = np.concatenate(list(embedder.chunks(images)))
     with np.load(options.features) as content:
         theirs = content["X"][: len(ours)].astype(np.float64)
-    show("pooled", ours, theirs)
+    print_explained("pooled", ours, theirs)
     for components in (512, 256):
         if components < len(ours):
             projected = fit_projection(ours, components).exact(ours)
-            show(f"{components} components of these images", projected, theirs)
+            print_explained(f"{components} components of these images", projected, theirs)
 
 
-def show(title: str, ours: np.ndarray, theirs: np.ndarray) -> None:
+def print_explained(title: str, ours: np.ndarray, theirs: np.ndarray) -> None:
     whole = slice(None)
     half, most = len(ours) // 2, 3 * len(ours) // 4
     splits = {
@@ -48,12 +48,12 @@ def show(title: str, ours: np.ndarray, theirs: np.ndarray) -> None:
         f"fitted on {most}, measured on the rest": (slice(most), slice(most, None)),
     }
     for name, (fit, measure) in splits.items():
-        share = 100 * explained(ours, theirs, fit, measure)
+        share = 100 * explained_share(ours, theirs, fit, measure)
         print(f"{title} ({ours.shape[1]}), {name}: {share:.3f} %")
 
 
-def explained(ours: np.ndarray, theirs: np.ndarray, fit: slice, measure: slice) -> float:
-    """1 − residual / total, of the affine map of least squares (the smallest, if many fit)."""
+def explained_share(ours: np.ndarray, theirs: np.ndarray, fit: slice, measure: slice) -> float:
+    """Return 1 − residual / total of the affine least-squares map (minimum norm)."""
     centre, level = ours[fit].mean(axis=0, dtype=np.float64), theirs[fit].mean(axis=0)
     weights = np.linalg.lstsq(ours[fit] - centre, theirs[fit] - level, rcond=None)[0]
     target = theirs[measure]

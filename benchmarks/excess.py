@@ -1,7 +1,7 @@
-"""Where the time beyond bare arithmetic goes: torch's profile of ULC's slice and of its arithmetic.
+"""Profile of the time beyond bare arithmetic: ULC's slice beside its bare passes (see bare.py).
 
-Milliseconds that each operation takes itself, in the slice and in the bare passes (see bare.py),
-the largest differences first; `python` is what lies between the operations.
+Milliseconds of each torch operation without its callees, largest difference first; `python` is the
+time between the operations.
 """
 
 import sys
@@ -12,28 +12,30 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.slices import Bare, Slice, calls_of, cases, load
-from benchmarks.timing import add_data, arguments, begin, finish
+from benchmarks.slices import BarePasses, Slice, load_case, make_cases, record_calls
+from benchmarks.timing import add_data_options, new_parser, parse_options, report_result
 
 
 def main(argv: list[str]) -> None:
-    parser = arguments(__doc__)
-    add_data(parser)
+    parser = new_parser(__doc__)
+    add_data_options(parser)
     parser.add_argument("--networks", nargs="+", default=["small network", "MLP"])
     parser.add_argument("--examples", type=int, default=4096)
     parser.add_argument("--top", type=int, default=12)
-    options = begin(parser, argv)
+    options = parse_options(parser, argv)
     rows: list[dict[str, Any]] = []
-    for case in cases(options.examples, 16):
+    for case in make_cases(options.examples, 16):
         if case.title in options.networks:
-            piece = Slice.of("ulc", case, load(case, options))
-            bare = Bare(piece, calls_of(piece), torch.channels_last).run
-            rows += differences(case.title, profiled(piece.run), profiled(bare), options.top)
-    finish("excess", options, rows)
+            piece = Slice.of("ulc", case, load_case(case, options))
+            bare = BarePasses(piece, record_calls(piece), torch.channels_last).run
+            rows += list_differences(
+                case.title, profile_operations(piece.run), profile_operations(bare), options.top
+            )
+    report_result("excess", options, rows)
 
 
-def profiled(piece: Callable[[], object]) -> dict[str, tuple[float, int]]:
-    """Own milliseconds and calls of each operation; `python` and `all` from an unprofiled run."""
+def profile_operations(piece: Callable[[], object]) -> dict[str, tuple[float, int]]:
+    """Return milliseconds and calls of each operation; `python` and `all` are timed unprofiled."""
     piece()
     began = time.perf_counter()
     piece()
@@ -45,13 +47,13 @@ def profiled(piece: Callable[[], object]) -> dict[str, tuple[float, int]]:
     return found | {"python": (max(whole - operations, 0.0), 0), "all": (whole, 0)}
 
 
-def differences(
+def list_differences(
     network: str,
     slices: dict[str, tuple[float, int]],
     bare: dict[str, tuple[float, int]],
     top: int,
 ) -> list[dict[str, Any]]:
-    """The whole and Python's part, the operations with the largest excess, the rest together."""
+    """List the whole, Python's part, the operations with the largest excess, and the rest."""
     nothing = (0.0, 0)
     rows = [
         {

@@ -1,9 +1,9 @@
 """Time and peak memory of an epoch of ULC as examples and classes grow.
 
-Each size is measured in a process of its own: random vectors, 256 numbers each, one epoch after
-warm-up and the judgement (`seconds`), after the vectors were scaled (`prepare_seconds`); making the
-networks is in neither. Memory is the peak of the whole process; the exponent of memory is of
-what lies above an idle process that has loaded everything.
+Each size is measured in its own process, on random vectors of 256 numbers. `seconds` is one epoch
+after warm-up and the judgement, `prepare_seconds` is the scaling of the vectors; making the
+networks is in neither. `peak_gib` is the peak memory of the process, `data_gib` its part above
+the idle process. An exponent p means that the figure grows as N to the power p.
 """
 
 import json
@@ -17,55 +17,63 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.timing import arguments, begin, claim, finish
+from benchmarks.timing import Repeats, check_bound, new_parser, parse_options, report_result
 
 WIDTH = 256
 
 
 def main(argv: list[str]) -> None:
-    parser = arguments(__doc__)
-    parser.set_defaults(repeats=1)
+    parser = new_parser(__doc__)
+    parser.set_defaults(repeats=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--classes", type=int, nargs="+", default=[10, 100, 1000])
-    parser.add_argument("--one", type=int, nargs=2, metavar=("N", "C"), help="this size, here")
-    options = begin(parser, argv)
+    parser.add_argument("--one", type=int, nargs=2, metavar=("N", "K"), help="only this size, here")
+    options = parse_options(parser, argv)
     if options.one:
-        print(json.dumps(one(*options.one)))
+        print(json.dumps(train_one_epoch(*options.one)))
         return
-    first = options.classes[0]
-    rows = [apart(size, first, options.threads) for size in options.sizes]
-    claims = growth_claims(rows)
-    rows += [apart(options.sizes[0], each, options.threads) for each in options.classes[1:]]
-    finish("growth", options, rows, claims)
+    first, *others = options.classes
+    shapes = [(size, first) for size in options.sizes]
+    shapes += [(options.sizes[0], classes) for classes in others]
+    measured: dict[tuple[int, int], list[dict[str, Any]]] = {shape: [] for shape in shapes}
+    for _ in range(options.repeats):
+        for shape in shapes:
+            measured[shape].append(measure_in_subprocess(*shape, options.threads))
+    rows = [row for repeats in measured.values() for row in repeats]
+    bounds = check_growth(measured[shapes[0]], measured[options.sizes[-1], first])
+    report_result("growth", options, rows, bounds)
 
 
-def growth_claims(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Exponents between the smallest and the largest size, and the largest one's memory."""
-    small, large = rows[0], rows[-1]
+def check_growth(small: list[dict[str, Any]], large: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Check exponents between the smallest and the largest size, and the largest one's memory."""
     if small is large:
         return []
-    larger = math.log(large["examples"] / small["examples"])
-    grown = {
-        name: math.log(max(large[name], 1e-3) / max(small[name], 1e-3)) / larger
-        for name in ("seconds", "data_gib")
-    }
+    examples = large[0]["examples"]
+    growth = math.log(examples / small[0]["examples"])
+
+    def exponents(name: str) -> Repeats:
+        pairs = zip(small, large, strict=True)
+        ratios = [max(big[name], 1e-3) / max(little[name], 1e-3) for little, big in pairs]
+        return Repeats(tuple(math.log(ratio) / growth for ratio in ratios))
+
+    peak = Repeats(tuple(row["peak_gib"] for row in large))
     return [
-        claim("exponent of time in N", grown["seconds"], "≤", 1.05),
-        claim("exponent of memory in N", grown["data_gib"], "≤", 1.05),
-        claim(f"peak memory at N = {large['examples']:,}, GiB", large["peak_gib"], "≤", 8.0),
+        check_bound("epoch of ULC: exponent of time in N", exponents("seconds"), "≤", 1.05),
+        check_bound("epoch of ULC: exponent of memory in N", exponents("data_gib"), "≤", 1.05),
+        check_bound(f"epoch of ULC, N = {examples:,}: peak memory in GiB", peak, "≤", 8.0),
     ]
 
 
-def apart(examples: int, classes: int, threads: int) -> dict[str, Any]:
-    """Measure in a process of its own."""
+def measure_in_subprocess(examples: int, classes: int, threads: int) -> dict[str, Any]:
+    """Measure one size in its own process."""
     command = [sys.executable, "-m", "benchmarks.growth", "--threads", str(threads)]
     command += ["--one", str(examples), str(classes)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def one(examples: int, classes: int) -> dict[str, Any]:
-    """Train one epoch on this many random vectors."""
+def train_one_epoch(examples: int, classes: int) -> dict[str, Any]:
+    """Train one epoch on random vectors; seconds and memory."""
     from ulc.algorithms import configure, find_algorithm
     from ulc.config import NetworkSpec
     from ulc.data.augment import strong_augmentation, weak_augmentation
@@ -74,12 +82,12 @@ def one(examples: int, classes: int) -> dict[str, Any]:
     from ulc.data.training import TensorData
     from ulc.networks import network_maker
 
-    before = peak()
+    before = peak_memory()
     rng = np.random.default_rng(0)
     labels = rng.integers(0, classes, examples)
     centres = rng.normal(size=(classes, WIDTH)).astype(np.float32)
     inputs = rng.standard_normal((examples, WIDTH), dtype=np.float32)
-    for start in range(0, examples, 10_000):  # in pieces, so that the data alone are the peak
+    for start in range(0, examples, 10_000):  # in pieces, so that no temporary array sets the peak
         inputs[start : start + 10_000] += centres[labels[start : start + 10_000]]
     wrong = rng.random(examples) < 0.3
     given = np.where(wrong, rng.integers(0, classes, examples), labels)
@@ -101,7 +109,7 @@ def one(examples: int, classes: int) -> dict[str, Any]:
     config = configure("ulc", {"warmup_epochs": 0})
     new_network = network_maker(NetworkSpec(), (WIDTH,), classes, torch.device("cpu"))
     algorithm = find_algorithm("ulc").build(config, data, new_network)
-    # Half of the examples at every size: the work would else depend on what is trusted.
+    # Half of the examples are trusted at every size: the work depends on that share.
     half = torch.arange(examples) % 2 == 0
     from unittest.mock import patch
 
@@ -115,15 +123,15 @@ def one(examples: int, classes: int) -> dict[str, Any]:
         "classes": classes,
         "seconds": seconds,
         "prepare_seconds": prepared - began,
-        "peak_gib": peak(),
-        "data_gib": peak() - before,
+        "peak_gib": peak_memory(),
+        "data_gib": peak_memory() - before,
     }
 
 
-def peak() -> float:
-    """GiB this process has held at most.
+def peak_memory() -> float:
+    """Return the peak memory of this process in GiB.
 
-    Not getrusage's: that one starts at what the parent process held.
+    `getrusage` is no use here: it starts at the parent process's memory.
     """
     lines = Path("/proc/self/status").read_text().splitlines()
     (held,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))

@@ -1,6 +1,6 @@
-"""Mixtures for all classes at once against a loop over scikit-learn.
+"""Gaussian mixtures of all classes at once, beside a loop over scikit-learn.
 
-Same start, same number of iterations, float64.
+Both have the same start and the same number of iterations, in float64.
 """
 
 import sys
@@ -11,7 +11,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from benchmarks.timing import arguments, begin, claim, finish, interleaved
+from benchmarks.timing import check_bound, new_parser, parse_options, report_result, time_in_turns
 from ulc.blocks.mixture import Components, fit_gaussian_mixtures, start_from_two_means
 
 FLOOR = 5e-4
@@ -20,10 +20,10 @@ SHAPES = ((10, 5000), (100, 500), (1000, 1000))
 
 
 def main(argv: list[str]) -> None:
-    options = begin(arguments(__doc__), argv)
-    rows, claims = [], []
+    options = parse_options(new_parser(__doc__), argv)
+    rows, bounds = [], []
     for groups, size in SHAPES:
-        values, group = losses(groups, size)
+        values, group = draw_losses(groups, size)
         start = start_from_two_means(values, group, groups=groups, floor=FLOOR)
         arrays = values.view(groups, size, 1).numpy()
         found: dict[str, torch.Tensor] = {}
@@ -35,10 +35,11 @@ def main(argv: list[str]) -> None:
             found["ours"] = fitted.posterior(values, group)
 
         def theirs(arrays=arrays, start=start, found=found) -> None:
-            found["theirs"] = torch.from_numpy(by_loop(arrays, start))
+            found["theirs"] = torch.from_numpy(fit_by_loop(arrays, start))
 
-        timed = interleaved({"theirs": theirs, "ours": ours}, options.repeats)
+        timed = time_in_turns({"theirs": theirs, "ours": ours}, options.repeats)
         difference = float((found["ours"] - found["theirs"]).abs().max())
+        ratio = timed["theirs"].over(timed["ours"])
         row = {
             "classes": groups,
             "losses_each": size,
@@ -46,19 +47,20 @@ def main(argv: list[str]) -> None:
             "seconds": timed["ours"].median,
             "sklearn_seconds": timed["theirs"].median,
             "largest_difference": difference,
-            **timed["theirs"].over(timed["ours"]),
+            **ratio.columns("ratio"),
         }
         rows.append(row)
         if (groups, size) == (100, 500):
-            claims.append(claim("100 × 500: times faster", row["ratio"], "≥", 20.0))
-            claims.append(claim("100 × 500: difference in posterior", difference, "≤", 1e-6))
+            title = "100 mixtures of 500 losses: seconds of scikit-learn ÷ ours"
+            bounds.append(check_bound(title, ratio, "≥", 20.0))
         if groups == 1000:
-            claims.append(claim("1,000 × 1,000: seconds", row["seconds"], "≤", 2.0))
-    finish("mixture", options, rows, claims)
+            title = "1,000 mixtures of 1,000 losses: seconds"
+            bounds.append(check_bound(title, timed["ours"], "≤", 2.0))
+    report_result("mixture", options, rows, bounds)
 
 
-def losses(groups: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Losses in [0, 1] of clean and of wrong labels, ordered by class."""
+def draw_losses(groups: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw losses in [0, 1] of right and wrong labels, ordered by class."""
     rng = np.random.default_rng(0)
     wrong = rng.random((groups, size)) < 0.4
     drawn = np.where(wrong, rng.normal(0.7, 0.12, wrong.shape), rng.normal(0.2, 0.1, wrong.shape))
@@ -66,8 +68,8 @@ def losses(groups: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     return values, torch.arange(groups).repeat_interleave(size)
 
 
-def by_loop(arrays: np.ndarray, start: Components) -> np.ndarray:
-    """Posterior of the component with the smaller mean, class after class."""
+def fit_by_loop(arrays: np.ndarray, start: Components) -> np.ndarray:
+    """Return posteriors of the component with the smaller mean, fitted class by class."""
     parts = []
     for each, weights, means, variances in zip(
         arrays, start.weights.numpy(), start.means.numpy(), start.variances.numpy(), strict=True

@@ -1,9 +1,9 @@
-"""A slice of DivideMix against a plain re-creation of how its public script works.
+"""A slice of DivideMix beside a re-creation of how its public script works.
 
-The re-creation augments sample by sample with PIL in DataLoader workers (vectors with NumPy), makes
-its loaders anew in each epoch, gives each view to each network in a forward of its own, keeps the
-default memory format and fits scikit-learn's mixture. Its loss is DivideMix's own. Both learn the
-same number of steps from the same split (see slices.py), and judge and test as many examples.
+The re-creation augments image by image with PIL in DataLoader workers (vectors with NumPy), makes
+new loaders in each epoch, runs one forward pass for each view and network, keeps the default memory
+format and fits scikit-learn's mixture. Its loss is that of DivideMix. Both sides take the same
+number of steps on the same split (see slices.py), and judge and test the same number of examples.
 """
 
 import argparse
@@ -17,52 +17,64 @@ from sklearn.mixture import GaussianMixture
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from benchmarks.augment import normal, weak_pil
-from benchmarks.slices import Case, Slice, calls_of, cases, load, rows_of
-from benchmarks.timing import add_data, arguments, begin, claim, finish, interleaved
+from benchmarks.augment import normalise, weak_pil
+from benchmarks.slices import Case, Slice, count_rows, load_case, make_cases, record_calls
+from benchmarks.timing import (
+    Repeats,
+    add_data_options,
+    check_bound,
+    new_parser,
+    parse_options,
+    report_result,
+    time_in_turns,
+)
 from ulc.data.training import TensorData
 
-FASTER = {"small network": 1.5, "MLP": 3.0}
+FASTER = {"PreAct ResNet-18": 1.0, "small network": 1.5, "MLP": 3.0}
 
 
 def main(argv: list[str]) -> None:
-    parser = arguments(__doc__)
-    add_data(parser)
-    parser.set_defaults(repeats=3)
-    parser.add_argument("--networks", nargs="+", default=["PreAct ResNet-18", *FASTER])
+    parser = new_parser(__doc__)
+    add_data_options(parser)
+    parser.set_defaults(repeats=5)
+    parser.add_argument("--networks", nargs="+", default=list(FASTER))
     parser.add_argument("--examples", type=int, default=4096, help="of small network and MLP")
     parser.add_argument("--resnet-batch", type=int, default=16)
     parser.add_argument("--workers", type=int, default=2)
-    options = begin(parser, argv)
-    chosen = cases(options.examples, options.resnet_batch)
-    rows = [measured(case, options) for case in chosen if case.title in options.networks]
-    claims = [
-        claim(f"DivideMix, {row['network']}: times faster", row["ratio"], "≥", wanted)
-        for row in rows
-        if (wanted := FASTER.get(row["network"])) is not None
-    ]
-    finish("peer", options, rows, claims)
+    options = parse_options(parser, argv)
+    chosen = make_cases(options.examples, options.resnet_batch)
+    rows, bounds = [], []
+    for case in chosen:
+        if case.title in options.networks:
+            row, ratio = measure_script(case, options)
+            rows.append(row)
+            title = f"epoch of DivideMix: public script's way ÷ ours, {case.title}"
+            bounds.append(check_bound(title, ratio, "≥", FASTER[case.title]))
+    report_result("peer", options, rows, bounds)
 
 
-def measured(case: Case, options: argparse.Namespace) -> dict[str, Any]:
-    data = load(case, options)
+def measure_script(case: Case, options: argparse.Namespace) -> tuple[dict[str, Any], Repeats]:
+    """Time our slice and the script in turns; row and ratio."""
+    data = load_case(case, options)
     ours = Slice.of("dividemix", case, data)
-    calls = calls_of(ours)
+    calls = record_calls(ours)
     theirs = Script(case, data, ours, options.workers)
-    timed = interleaved({"theirs": theirs.run, "ours": ours.run}, options.repeats)
-    return {
+    timed = time_in_turns({"theirs": theirs.run, "ours": ours.run}, options.repeats)
+    ratio = timed["theirs"].over(timed["ours"])
+    row = {
         "network": case.title,
         "evaluated": case.examples,
         "batch_size": case.batch_size,
-        **rows_of(calls),
+        **count_rows(calls),
         "seconds": timed["ours"].median,
         "peer_seconds": timed["theirs"].median,
-        **timed["theirs"].over(timed["ours"]),
+        **ratio.columns("ratio"),
     }
+    return row, ratio
 
 
 class Samples(Dataset[Any]):
-    """Some examples, augmented one by one; as many views as asked for."""
+    """A data set that augments its examples one by one, with `views` views of each."""
 
     def __init__(self, data: TensorData, index: Tensor, views: int, *, augment: bool) -> None:
         stored = data.stored[index]
@@ -85,11 +97,11 @@ class Samples(Dataset[Any]):
         if not self.image:
             noise = rng.standard_normal(values.shape, dtype=np.float32) if self.augment else 0
             return torch.from_numpy(values + np.float32(0.1) * noise)
-        return normal(weak_pil(values, rng) if self.augment else values, self.mean, self.std)
+        return normalise(weak_pil(values, rng) if self.augment else values, self.mean, self.std)
 
 
 class Script:
-    """One epoch after warm-up in the manner of the script."""
+    """One epoch after warm-up, as the public script does it."""
 
     def __init__(self, case: Case, data: TensorData, ours: Slice, workers: int) -> None:
         self.case, self.data, self.workers = case, data, workers
@@ -119,7 +131,7 @@ class Script:
         return self.loader(torch.arange(len(self.tested)), 1, train=False)
 
     def clean_probability(self, net: nn.Module) -> Tensor:
-        """Losses of all examples, one mixture."""
+        """Fit one mixture to the losses of all examples."""
         losses = torch.zeros(len(self.data))
         net.eval()
         with torch.no_grad():
@@ -158,7 +170,7 @@ class Script:
         given: Tensor,
         trust: Tensor,
     ) -> Tensor:
-        """Guess, refine, sharpen, mix."""
+        """Guess, refine and sharpen labels, apply mixup, return the loss."""
         first, second, third, fourth = views
         classes = self.data.num_classes
         with torch.no_grad():
@@ -187,7 +199,7 @@ def sharp(probability: Tensor) -> Tensor:
 
 
 def plain_copy(backbone: nn.Module, head: nn.Linear) -> nn.Module:
-    """The same layers, in the default memory format."""
+    """Copy the layers, in the default memory format."""
     import copy
 
     whole = nn.Sequential(copy.deepcopy(backbone), copy.deepcopy(head))

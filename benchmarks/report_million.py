@@ -2,8 +2,8 @@
 
 python benchmarks/report_million.py WHERE [--rows 1000000] [--classes 10] [--kind table|images]
 
-Writes a synthetic source and its run folder below WHERE, makes the report in a process of its
-own, and prints what that took.
+Writes synthetic data and a run folder below WHERE, makes the report in a subprocess, and prints
+seconds, memory and size.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=("table", "images"), default="table")
     chosen = parser.parse_args()
     chosen.where.mkdir(parents=True, exist_ok=True)
-    judgement = synthetic(chosen.rows, chosen.classes)
+    judgement = make_judgement(chosen.rows, chosen.classes)
     names = [f"class {number}" for number in range(chosen.classes)]
     source = write_table if chosen.kind == "table" else write_images
     data = source(chosen.where, judgement, names)
@@ -50,8 +50,8 @@ def main() -> None:
     )
 
 
-def synthetic(rows: int, classes: int) -> Judgement:
-    """A tenth of the labels contradicted."""
+def make_judgement(rows: int, classes: int) -> Judgement:
+    """Make a judgement that contradicts a tenth of the labels."""
     rng = np.random.default_rng(0)
     true = rng.integers(0, classes, rows)
     moved = (true + rng.integers(1, classes, rows)) % classes
@@ -70,7 +70,7 @@ def synthetic(rows: int, classes: int) -> Judgement:
 
 
 def write_table(where: Path, judgement: Judgement, names: list[str]) -> DataSpec:
-    """A table with eight columns of numbers and one of text."""
+    """Write a table with eight columns of numbers and one of text."""
     rng = np.random.default_rng(1)
     rows = len(judgement.given)
     table = pd.DataFrame(rng.normal(size=(rows, 8)).round(3), columns=[f"x{i}" for i in range(8)])
@@ -81,7 +81,7 @@ def write_table(where: Path, judgement: Judgement, names: list[str]) -> DataSpec
 
 
 def write_images(where: Path, judgement: Judgement, names: list[str]) -> DataSpec:
-    """Grey images of 28 pixels."""
+    """Write grey images of 28 pixels."""
     rows = len(judgement.given)
     images = np.random.default_rng(1).integers(0, 256, (rows, 28, 28), np.uint8)
     np.savez(where / "images.npz", X=images, y=judgement.given, class_names=np.array(names))
@@ -89,7 +89,7 @@ def write_images(where: Path, judgement: Judgement, names: list[str]) -> DataSpe
 
 
 def write_run(path: Path, judgement: Judgement, names: list[str], data: DataSpec) -> Path:
-    """The files that a report reads."""
+    """Write the files that a report reads."""
     folder = RunFolder.create(path, RunSpec(data=data, epochs=1))
     sizes = np.bincount(judgement.given, minlength=len(names))
     folder.write_json(

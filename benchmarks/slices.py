@@ -1,4 +1,4 @@
-"""A slice of an epoch, and the arithmetic in it."""
+"""A slice of an epoch, and its bare arithmetic."""
 
 import argparse
 import copy
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ulc.algorithms import configure, find_algorithm
 from ulc.algorithms.base import Algorithm
-from ulc.blocks.learner import evaluating, mode
+from ulc.blocks.learner import evaluating, set_mode
 from ulc.config import DataSpec, NetworkSpec, NoiseSpec, RunSpec
 from ulc.data.prepare import prepare
 from ulc.data.training import TensorData
@@ -23,7 +23,7 @@ from ulc.networks import network_maker
 
 @dataclass(frozen=True)
 class Case:
-    """Which network learns from what, and how much of it."""
+    """Network, data, number of examples and batch size of a measurement."""
 
     title: str
     network: str
@@ -32,8 +32,8 @@ class Case:
     batch_size: int
 
 
-def cases(examples: int, resnet_batch: int) -> list[Case]:
-    """The three networks; PreAct ResNet-18 gets one step for each network."""
+def make_cases(examples: int, resnet_batch: int) -> list[Case]:
+    """Return the three networks; PreAct ResNet-18 takes only one step for each network."""
     return [
         Case("PreAct ResNet-18", "preact_resnet18", "cifar10", 2 * resnet_batch, resnet_batch),
         Case("small network", "small_cnn", "cifar10", examples, 64),
@@ -41,11 +41,11 @@ def cases(examples: int, resnet_batch: int) -> list[Case]:
     ]
 
 
-def load(case: Case, options: argparse.Namespace) -> TensorData:
-    """The first examples of the case's data, half of the labels wrong."""
+def load_case(case: Case, options: argparse.Namespace) -> TensorData:
+    """Load the first examples of the case's data; half of the labels are wrong."""
     path = options.cifar if case.source == "cifar10" else options.features
     if path is None:
-        sys.exit("say where the data lie: --cifar DIR --features FILE.npz (see --help)")
+        sys.exit("the data are missing; give --cifar DIR and --features FILE.npz")
     data = DataSpec(source=case.source, path=path)
     spec = RunSpec(data=data, noise=NoiseSpec(kind="symmetric", rate=0.5))
     whole = prepare(spec, torch.device("cpu")).training
@@ -55,9 +55,9 @@ def load(case: Case, options: argparse.Namespace) -> TensorData:
 
 @dataclass(frozen=True)
 class Slice:
-    """An epoch on few examples, half of them trusted: training, judgement, and a fifth tested.
+    """An epoch on few examples: training, judgement, and predictions for a fifth of them.
 
-    With half of the examples trusted, an epoch has the proportions that it has on the whole set.
+    Half of the examples are trusted, as in an epoch on the whole data set.
     """
 
     algorithm: Algorithm
@@ -82,7 +82,7 @@ class Slice:
         return cls(algorithm, start, (trusted, data.stored[: len(data) // 5]))
 
     def run(self) -> None:
-        """The same epoch each time: the same start and the same random numbers."""
+        """Run the same epoch each time: same weights, same random numbers."""
         trusted, tested = self.halves
         self.algorithm.load_state_dict(self.start)
         with ExitStack() as stack:
@@ -97,9 +97,9 @@ class Slice:
 
 @dataclass(frozen=True)
 class Call:
-    """One use of a network: on how many rows, whether for learning, in which modes.
+    """One forward pass: rows, whether a backward pass follows, and the modes.
 
-    Dropout passes count as one plain pass.
+    Ten dropout passes count as one pass.
     """
 
     network: int
@@ -109,22 +109,22 @@ class Call:
     dropout: bool
 
 
-def calls_of(piece: Slice) -> list[Call]:
-    """Every forward pass of the slice, in order."""
+def record_calls(piece: Slice) -> list[Call]:
+    """Record every forward pass of the slice, in order."""
     calls: list[Call] = []
     networks = piece.algorithm.networks()
 
-    def watch(number: int) -> Callable[..., None]:
-        def note(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    def make_hook(number: int) -> Callable[..., None]:
+        def record(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
             drops = networks[number].dropout
             dropout = module.training and drops is not None and drops.training
             learns = torch.is_grad_enabled()
             calls.append(Call(number, len(inputs[0]), learns, module.training, dropout))
 
-        return note
+        return record
 
     hooks = [
-        each.backbone.register_forward_pre_hook(watch(number))
+        each.backbone.register_forward_pre_hook(make_hook(number))
         for number, each in enumerate(networks)
     ]
     piece.run()
@@ -133,10 +133,10 @@ def calls_of(piece: Slice) -> list[Call]:
     return calls
 
 
-class Bare:
-    """The same passes through the same networks on tensors that are in place, and nothing else.
+class BarePasses:
+    """The forward and backward passes of a slice, and nothing else.
 
-    Forward, and backward where the slice learns; no weight is updated, nothing drawn or recorded.
+    Inputs are in memory already. No weight is updated, no random number drawn.
     """
 
     def __init__(self, piece: Slice, calls: list[Call], memory_format: torch.memory_format) -> None:
@@ -153,7 +153,7 @@ class Bare:
     def run(self) -> None:
         for call in self.calls:
             network = self.networks[call.network]
-            with mode(network, call.training), torch.set_grad_enabled(call.learns):
+            with set_mode(network, call.training), torch.set_grad_enabled(call.learns):
                 if network.dropout is not None:
                     network.dropout.train(call.dropout)
                 logits = network(self.inputs[: call.rows]).logits
@@ -163,8 +163,8 @@ class Bare:
             network.zero_grad(set_to_none=True)
 
 
-def rows_of(calls: list[Call]) -> dict[str, int]:
-    """How many rows went forward only, and how many forward and backward."""
+def count_rows(calls: list[Call]) -> dict[str, int]:
+    """Count the steps, the rows of backward passes and the rows of forward passes only."""
     return {
         "steps": sum(call.learns for call in calls),
         "rows_learned": sum(call.rows for call in calls if call.learns),

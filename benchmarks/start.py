@@ -1,14 +1,11 @@
-"""How long until something happens: `ulc --help`, `import ulc`, the first step of `ulc train`.
-
-And the default `ulc train`, three trainings, a few times.
-"""
+"""Seconds of `ulc --help`, `import ulc`, the first step of a training, default `ulc train`."""
 
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 
-from benchmarks.timing import arguments, begin, claim, finish, interleaved
+from benchmarks.timing import check_bound, new_parser, parse_options, report_result, time_in_turns
 
 FIRST_STEP = """
 import tempfile
@@ -28,38 +25,39 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 def main(argv: list[str]) -> None:
-    parser = arguments(__doc__)
+    parser = new_parser(__doc__)
     parser.add_argument("--no-train", action="store_true", help="without the three trainings")
-    options = begin(parser, argv)
-    timed = interleaved(
+    options = parse_options(parser, argv)
+    timed = time_in_turns(
         {
-            "python alone": python("-c", "pass"),
-            "import ulc": python("-c", "import ulc"),
-            "ulc --help": python("-m", "ulc", "--help"),
-            "import torch": python("-c", "import torch"),
-            "first step of a training": python("-c", FIRST_STEP),
+            "python alone": python_command("-c", "pass"),
+            "import ulc": python_command("-c", "import ulc"),
+            "ulc --help": python_command("-m", "ulc", "--help"),
+            "import torch": python_command("-c", "import torch"),
+            "first step of a training": python_command("-c", FIRST_STEP),
         },
         options.repeats,
     )
-    claims = [claim("`ulc --help`, seconds", timed["ulc --help"].median, "≤", 0.5)]
+    bounds = [check_bound("`ulc --help`: seconds", timed["ulc --help"], "≤", 0.5)]
     if not options.no_train:
-        timed |= interleaved({"ulc train": demonstration}, min(3, options.repeats), warm_up=False)
-        claims.append(claim("default `ulc train`, seconds", timed["ulc train"].median, "≤", 120.0))
-    rows = [
-        {"what": name, "seconds": each.median, "low": min(each.seconds), "high": max(each.seconds)}
-        for name, each in timed.items()
-    ]
-    finish("start", options, rows, claims)
+        timed |= time_in_turns({"ulc train": train_default}, min(3, options.repeats), warm_up=False)
+        bounds.append(
+            check_bound(
+                "default `ulc train` (three trainings): seconds", timed["ulc train"], "≤", 120.0
+            )
+        )
+    rows = [{"what": name, **each.columns("seconds")} for name, each in timed.items()]
+    report_result("start", options, rows, bounds)
 
 
-def python(*arguments: str) -> Callable[[], object]:
+def python_command(*arguments: str) -> Callable[[], object]:
     command = [sys.executable, *arguments]
     return lambda: subprocess.run(command, check=True, capture_output=True)
 
 
-def demonstration() -> None:
+def train_default() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        python("-m", "ulc", "train", "--out", folder, "--quiet")()
+        python_command("-m", "ulc", "train", "--out", folder, "--quiet")()
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""What the benchmarks share: interleaved timing, options, and how a result is written."""
+"""Shared by the benchmarks: timing in turns, options, bounds, and the result as JSON."""
 
 import argparse
 import json
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -15,27 +15,38 @@ import torch
 
 
 @dataclass(frozen=True)
-class Timing:
-    """Seconds of each repeat."""
+class Repeats:
+    """The values of one figure in all repetitions."""
 
-    seconds: tuple[float, ...]
+    values: tuple[float, ...]
 
     @property
     def median(self) -> float:
-        return median(self.seconds)
+        return median(self.values)
 
-    def over(self, other: "Timing") -> dict[str, float]:
-        """Ratio to another timing, repeat by repeat: median, smallest, largest."""
-        ratios = [a / b for a, b in zip(self.seconds, other.seconds, strict=True)]
-        return {"ratio": median(ratios), "low": min(ratios), "high": max(ratios)}
+    @property
+    def low(self) -> float:
+        return min(self.values)
+
+    @property
+    def high(self) -> float:
+        return max(self.values)
+
+    def over(self, other: "Repeats") -> "Repeats":
+        """Ratio to another figure, repetition by repetition."""
+        return Repeats(tuple(a / b for a, b in zip(self.values, other.values, strict=True)))
+
+    def columns(self, name: str) -> dict[str, float]:
+        """Median, lowest and highest value as columns of a result row."""
+        return {name: self.median, "low": self.low, "high": self.high}
 
 
-def interleaved(
+def time_in_turns(
     pieces: dict[str, Callable[[], object]], repeats: int, *, warm_up: bool = True
-) -> dict[str, Timing]:
-    """Time each piece in turn, again and again: what slows the machine slows them all.
+) -> dict[str, Repeats]:
+    """Return the seconds of each piece; the pieces take turns, so load slows all of them alike.
 
-    Each runs once before, untimed, unless there is nothing to warm up.
+    warm_up: run each piece once before, untimed
     """
     for piece in pieces.values() if warm_up else ():
         piece()
@@ -45,53 +56,71 @@ def interleaved(
             began = time.perf_counter()
             piece()
             seconds[name].append(time.perf_counter() - began)
-    return {name: Timing(tuple(each)) for name, each in seconds.items()}
+    return {name: Repeats(tuple(each)) for name, each in seconds.items()}
 
 
-def arguments(title: str) -> argparse.ArgumentParser:
-    """The options that every benchmark has."""
+def new_parser(title: str) -> argparse.ArgumentParser:
+    """Return a parser with the options of every benchmark."""
     parser = argparse.ArgumentParser(description=title.split("\n")[0])
-    parser.add_argument("--json", action="store_true", help="the result as the last line")
-    parser.add_argument("--out", type=Path, help="write the result to this file too")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON line")
+    parser.add_argument("--out", type=Path, help="write the result to this JSON file too")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     return parser
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
-    """Where the data lie."""
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the paths of the data."""
     cifar, features = os.environ.get("ULC_CIFAR10"), os.environ.get("ULC_FEATURES")
     parser.add_argument("--cifar", default=cifar, help="folder of CIFAR-10, or $ULC_CIFAR10")
     parser.add_argument("--features", default=features, help="npz of vectors, or $ULC_FEATURES")
 
 
-def begin(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
-    """Read the options and set the number of threads."""
+def parse_options(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    """Parse the options, set the number of threads, and note the load of the machine."""
     options = parser.parse_args(argv)
+    options.load_before = os.getloadavg()[0]
     torch.set_num_threads(options.threads)
     return options
 
 
-def claim(what: str, measured: float, relation: str, limit: float) -> dict[str, Any]:
-    """A figure with what it should be."""
-    held = measured <= limit if relation == "≤" else measured >= limit
-    return {"what": what, "measured": measured, "relation": relation, "limit": limit, "held": held}
+def check_bound(what: str, measured: Repeats, relation: str, limit: float) -> dict[str, Any]:
+    """Compare the spread of a figure with its bound; `relation` is "≤" or "≥".
+
+    Reached: every repetition keeps the bound. Missed: none does. Not shown: the spread spans the
+    bound, or there is only one repetition.
+    """
+    keeps = [value <= limit if relation == "≤" else value >= limit for value in measured.values]
+    verdict = "not shown"
+    if len(keeps) > 1 and all(keeps):
+        verdict = "reached"
+    elif len(keeps) > 1 and not any(keeps):
+        verdict = "missed"
+    return {
+        "what": what,
+        **measured.columns("median"),
+        "repeats": len(measured.values),
+        "relation": relation,
+        "limit": limit,
+        "verdict": verdict,
+    }
 
 
-def finish(
+def report_result(
     name: str,
     options: argparse.Namespace,
     rows: list[dict[str, Any]],
-    claims: list[dict[str, Any]] | None = None,
+    bounds: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """Print the result, or write it as JSON."""
-    settings = {key: str(value) for key, value in vars(options).items() if not hides(key)}
+    """Print the result, and write it as JSON if the options say so."""
+    hidden = {"json", "out", "cifar", "features", "load_before"}  # paths are not part of a result
+    settings = {key: str(value) for key, value in vars(options).items() if key not in hidden}
     result = {
         "benchmark": name,
-        "machine": machine(),
+        "machine": describe_machine() | {"load_before": options.load_before},
         "settings": settings,
         "rows": rows,
-        "claims": claims or [],
+        "bounds": list(bounds),
     }
     if options.out is not None:
         options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
@@ -99,24 +128,18 @@ def finish(
         print(json.dumps(result))
         return
     for row in rows:
-        print("  ".join(f"{key} {shown(value)}" for key, value in row.items()))
-    for each in claims or []:
-        verdict = "held" if each["held"] else "NOT HELD"
-        limits = f"{each['relation']} {shown(each['limit'])}"
-        print(f"{each['what']}: {shown(each['measured'])} ({limits}: {verdict})")
+        print("  ".join(f"{key} {format_value(value)}" for key, value in row.items()))
+    for each in bounds:
+        print("  ".join(map(format_value, each.values())))
 
 
-def hides(key: str) -> bool:
-    """Paths belong to whoever measures, not to the result."""
-    return key in {"json", "out", "cifar", "features"}
-
-
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
+    """Return a number with four digits, anything else as text."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def machine() -> dict[str, Any]:
-    """On what it was measured."""
+def describe_machine() -> dict[str, Any]:
+    """Return processor, cores and versions."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
@@ -125,7 +148,6 @@ def machine() -> dict[str, Any]:
     return {
         "processor": model,
         "cores": os.cpu_count(),
-        "load_before": os.getloadavg()[0],
         "python": platform.python_version(),
         "torch": str(torch.__version__),
     }

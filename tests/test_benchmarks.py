@@ -1,5 +1,6 @@
 """The benchmarks' own machinery; what they measure is not a test."""
 
+import importlib
 import json
 from pathlib import Path
 
@@ -24,6 +25,14 @@ def test_without_a_name_all_are_listed_with_what_they_measure(capsys):
     assert all(listed.values())
 
 
+@pytest.mark.slow
+def test_every_benchmark_can_be_imported():
+    from benchmarks.__main__ import find_benchmarks
+
+    for name in find_benchmarks():
+        assert importlib.import_module(f"benchmarks.{name}").main
+
+
 def test_an_unknown_name_is_answered_with_those_there_are():
     from benchmarks.__main__ import main
 
@@ -32,33 +41,70 @@ def test_an_unknown_name_is_answered_with_those_there_are():
 
 
 def test_pieces_take_turns_and_ratios_are_repeat_by_repeat():
-    from benchmarks.timing import Timing, interleaved
+    from benchmarks.timing import Repeats, time_in_turns
 
     turns = []
-    timed = interleaved({"a": lambda: turns.append("a"), "b": lambda: turns.append("b")}, 3)
+    timed = time_in_turns({"a": lambda: turns.append("a"), "b": lambda: turns.append("b")}, 3)
     assert "".join(turns) == "ab" * 4
-    assert len(timed["a"].seconds) == 3
-    over = Timing((1.0, 4.0, 9.0)).over(Timing((1.0, 2.0, 3.0)))
-    assert over == {"ratio": 2.0, "low": 1.0, "high": 3.0}
+    assert len(timed["a"].values) == 3
+    ratio = Repeats((1.0, 4.0, 9.0)).over(Repeats((1.0, 2.0, 3.0)))
+    assert ratio.columns("ratio") == {"ratio": 2.0, "low": 1.0, "high": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("values", "relation", "verdict"),
+    [
+        ((1.4, 1.5, 1.6), "≤", "reached"),
+        ((1.4, 1.5, 1.7), "≤", "not shown"),
+        ((1.7, 1.8), "≤", "missed"),
+        ((1.6, 1.7), "≥", "reached"),
+        ((1.5, 1.9), "≥", "not shown"),
+        ((1.4, 1.5), "≥", "missed"),
+        ((1.0,), "≤", "not shown"),
+    ],
+)
+def test_a_bound_is_reached_only_if_every_repetition_keeps_it(values, relation, verdict):
+    from benchmarks.timing import Repeats, check_bound
+
+    assert check_bound("figure", Repeats(values), relation, 1.6)["verdict"] == verdict
+
+
+def write_result(folder, count):
+    from benchmarks.timing import Repeats, check_bound, describe_machine
+
+    row = {"network": "MLP", "algorithm": "ulc", "ratio": 1.5, "low": 1.4, "high": 1.7}
+    bounds = [check_bound(f"figure {i}", Repeats((1.5, 1.4)), "≤", 1.6) for i in range(count - 1)]
+    bounds.append(check_bound("wide", Repeats((1.5, 1.4, 1.7)), "≥", 1.6))
+    about = describe_machine() | {"load_before": 0.5}
+    result = {"benchmark": "bare", "machine": about, "settings": {"threads": "2"}}
+    content = json.dumps(result | {"rows": [row], "bounds": bounds})
+    (folder / "bare.json").write_text(content, encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_the_page_holds_every_claim_and_its_verdict(tmp_path, capsys):
+def test_the_page_holds_every_bound_with_its_spread_and_verdict(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     from benchmarks.performance_page import main
-    from benchmarks.timing import claim, machine
 
-    row = {"network": "MLP", "algorithm": "ulc", "ratio": 1.5, "low": 1.4, "high": 1.7}
-    claims = [claim("kept", 1.5, "≤", 1.6), claim("missed", 1.5, "≥", 2.0)]
-    result = {"benchmark": "bare", "machine": machine(), "settings": {"threads": "2"}}
-    content = json.dumps(result | {"rows": [row], "claims": claims})
-    (tmp_path / "bare.json").write_text(content)
+    write_result(tmp_path, 15)
     out = tmp_path / "page.md"
-    main([str(tmp_path), "--out", str(out)])
-    text = out.read_text()
-    assert "| kept | 1.5 | ≤ 1.6 | yes |" in text
-    assert "| missed | 1.5 | ≥ 2 | **no** |" in text
+    main([str(tmp_path), "--out", str(out), "--results", str(tmp_path)])
+    text = out.read_text(encoding="utf-8")
+    assert "| figure 0 | 1.45 | 1.4 to 1.5 | 2 | ≤ 1.6 | reached |" in text
+    assert "| wide | 1.5 | 1.4 to 1.7 | 3 | ≥ 1.6 | **not shown** |" in text
+    assert text.index("page.svg") < text.index("| figure ")
+    assert text.count("> **Limitations**") == 1
     assert (tmp_path / "page.svg").stat().st_size > 0
+    lines = (tmp_path / "speed_bare.csv").read_text().splitlines()
+    assert lines == ["network,algorithm,ratio,low,high", "MLP,ulc,1.5,1.4,1.7"]
+
+
+def test_a_page_of_more_than_fifteen_rows_is_refused(tmp_path):
+    from benchmarks.performance_page import main
+
+    write_result(tmp_path, 16)
+    with pytest.raises(SystemExit, match="16 rows are too many"):
+        main([str(tmp_path), "--out", str(tmp_path / "page.md")])
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
