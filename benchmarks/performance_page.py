@@ -78,6 +78,7 @@ def make_table(bounds: list[dict[str, Any]]) -> str:
     ]
     for each in bounds:
         spread = f"{format_value(each['low'])} to {format_value(each['high'])}"
+        spread = "–" if each["repeats"] == 1 else spread
         bound = f"{each['relation']} {format_value(each['limit'])}"
         verdict = each["verdict"] if each["verdict"] == "reached" else f"**{each['verdict']}**"
         cells = [each["what"], format_value(each["median"]), spread, str(each["repeats"])]
@@ -113,6 +114,7 @@ def draw_chart(bounds: list[dict[str, Any]], path: Path) -> None:
     axes.axvline(1, color="black", linestyle="--", linewidth=0.8)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
     axes.set_yticks(range(len(bounds)), [each["what"] for each in reversed(bounds)], fontsize=8)
     axes.set_xlabel("relative to the bound (1)", fontsize=9)
     handles = [mpl.lines.Line2D([], [], color=each, linewidth=5) for each in COLOURS.values()]
