@@ -286,7 +286,7 @@ class TestUnknownNames:
             ("matrix", ["--noise", "needs noise.matrix"]),
             ("file", ["--noise", "needs noise.file"]),
             ("file:none.json", ["none.json: no such file", "give a label file"]),
-            ("asymmetric:0.4", ["ten classes, not 2", "use pair_flip or a matrix"]),
+            ("asymmetric:0.4", ["these 2 classes", "use pair_flip or a matrix"]),
         ],
     )
     def test_noise(self, refused, typed, says):

@@ -134,12 +134,12 @@ def test_an_option_without_a_default_is_named():
         algorithms.configure("unfinished:Complete", {})
 
 
-def test_the_settings_of_ours_do_not_reach_an_algorithm_of_yours(gce):
-    """Its `sgd` may mean the same, its `threshold` or `memory` need not."""
+def test_of_the_settings_of_ours_only_the_schedule_reaches_an_algorithm_of_yours(gce):
+    """Its `sgd` is an SGD, which means the same; its `threshold` or `memory` need not."""
     asymmetric = ulc.RunSpec(
         data={"source": "cifar10"}, noise={"kind": "asymmetric", "rate": 0.4}, algorithm=NAME
     )
-    assert ulc.with_preset(asymmetric).options == {}
+    assert ulc.with_preset(asymmetric).options == {"sgd": {"milestones": [150]}}
 
 
 @pytest.mark.usefixtures("gce", "unfinished")

@@ -89,7 +89,7 @@ def cut(rows: Rows, setting: str, seed: int) -> Cut:
     if noise in HUMAN:
         given = human_labels(rows, noise, len(source.labels))[ids]
     else:
-        given = corrupt(true, len(CLASSES), noise_spec(noise, of_rates), of_noise)
+        given = corrupt(true, CLASSES, noise_spec(noise, of_rates), of_noise)
     if rows.test is None:
         test_inputs, test_labels = source.test_inputs, source.test_labels
     else:

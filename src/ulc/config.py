@@ -1,4 +1,4 @@
-"""Specs: everything that decides a run, validated, written to and read from TOML."""
+"""Specs: frozen settings that are validated, written to TOML and read from it."""
 
 import hashlib
 import json
@@ -17,9 +17,40 @@ S = TypeVar("S", bound="Spec")
 
 
 class Spec(BaseModel):
-    """A frozen set of named, checked values; an unknown key is an error."""
+    """Base class of all settings: frozen and validated; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class StoredSpec(Spec):
+    """A spec that is stored as TOML and names the folder of its results."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """All values as JSON types, without those that are None: TOML has no null."""
+        content: dict[str, Any] = without_none(self.model_dump(mode="json"))
+        return content
+
+    def write(self) -> str:
+        """The spec as TOML."""
+        return tomli_w.dumps(self.content)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The spec in a TOML file."""
+        return checked(cls, read_toml(path), where=str(path))
+
+    @property
+    def title(self) -> str:
+        """The readable start of the folder's name."""
+        raise NotImplementedError
+
+    @property
+    def folder_name(self) -> str:
+        """The title and a hash of all values: one spec, one folder."""
+        content = json.dumps(self.content, sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:6]
+        return re.sub(r"[^\w.-]", "_", f"{self.title}-{digest}")
 
 
 class SGD(Spec):
@@ -32,31 +63,31 @@ class SGD(Spec):
     decay: float = Field(0.1, gt=0, le=1, description="factor at each milestone")
 
     def learning_rate(self, epoch: int) -> float:
-        """The rate in force during `epoch`."""
+        """The learning rate of this epoch."""
         return self.lr * self.decay ** sum(epoch >= milestone for milestone in self.milestones)
 
     def settings(self, epoch: int) -> dict[str, Any]:
-        """What the optimiser is told as `epoch` begins."""
+        """The optimiser's settings for this epoch."""
         return {"lr": self.learning_rate(epoch)}
 
 
 class Adam(Spec):
-    """Adam with a rate that falls to nothing in a line and less momentum meanwhile."""
+    """Adam with a learning rate that falls linearly to 0 and a lower momentum while it falls."""
 
     lr: float = Field(1e-3, gt=0, description="learning rate")
     beta1: float = Field(0.9, ge=0, lt=1, description="momentum")
     later_beta1: float = Field(0.1, ge=0, lt=1, description="momentum while the rate falls")
     weight_decay: float = Field(0.0, ge=0)
     constant_epochs: int = Field(80, ge=0, description="epochs before the rate falls")
-    falling_epochs: int = Field(120, ge=1, description="epochs until it would reach 0")
+    falling_epochs: int = Field(120, ge=1, description="epochs in which the rate falls to 0")
 
     def learning_rate(self, epoch: int) -> float:
-        """The rate in force during `epoch`; past the end of its fall, the last one above 0."""
+        """The learning rate of this epoch; after the fall it stays at its last value above 0."""
         left = self.constant_epochs + self.falling_epochs - epoch
         return self.lr * min(max(left, 1) / self.falling_epochs, 1.0)
 
     def settings(self, epoch: int) -> dict[str, Any]:
-        """What the optimiser is told as `epoch` begins."""
+        """The optimiser's settings for this epoch."""
         beta1 = self.beta1 if epoch < self.constant_epochs else self.later_beta1
         return {"lr": self.learning_rate(epoch), "betas": (beta1, 0.999)}
 
@@ -72,22 +103,22 @@ class DataSpec(Spec):
     label: str | None = Field(None, description="column of the given labels")
     image: str | None = Field(None, description="column of the images or of their paths")
     id: str | None = Field(None, description="column that names each row")
-    true: str | None = Field(None, description="column of the true labels, for evaluation alone")
-    verified: str | None = Field(None, description="column that says which labels were checked")
+    true: str | None = Field(None, description="column of the true labels, only for evaluation")
+    verified: str | None = Field(None, description="column: was this label checked by a person?")
     features: tuple[str, ...] | None = Field(None, description="columns to learn from; None: all")
     size: int | None = Field(
-        None, ge=8, le=1024, description="pixels an image is brought to; None: 64 or its own"
+        None, ge=8, le=1024, description="height and width in pixels; None: 64, or as it is"
     )
     skip_broken: bool = Field(False, description="leave out images that cannot be read")
 
     @property
     def options(self) -> dict[str, Any]:
-        """What was said beyond source and path."""
+        """The options that differ from their defaults, without source and path."""
         return self.model_dump(mode="json", exclude={"source", "path"}, exclude_defaults=True)
 
 
 class ImbalanceSpec(Spec):
-    """How class sizes are made uneven."""
+    """How class sizes are made unequal."""
 
     kind: Literal["none", "half", "long_tail"] = "none"
     ratio: float = Field(10.0, ge=1, description="size of the largest class over the smallest")
@@ -99,17 +130,17 @@ class ImbalanceSpec(Spec):
 
 
 class NoiseSpec(Spec):
-    """How labels are made wrong."""
+    """Which wrong labels are injected."""
 
     kind: Literal[
         "none", "symmetric", "symmetric_inclusive", "asymmetric", "pair_flip", "matrix", "file"
     ] = "none"
-    rate: float = Field(0.5, ge=0, le=1, description="share of labels that are redrawn")
+    rate: float = Field(0.5, ge=0, le=1, description="share of labels that are drawn anew")
     matrix: tuple[tuple[float, ...], ...] | None = Field(
         None, description="row: true class, column: given class; for kind = 'matrix'"
     )
     file: str | None = Field(None, description="labels from a file; for kind = 'file'")
-    key: str | None = Field(None, description="which labels of that file, where it holds several")
+    key: str | None = Field(None, description="name of the labels in a file that holds several")
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -132,14 +163,33 @@ class NoiseSpec(Spec):
 
 
 class NetworkSpec(Spec):
-    """Which backbone turns a batch into pooled features."""
+    """The backbone, which maps a batch to pooled features."""
 
-    name: str = Field("auto", description="auto, a name of ours, or your own module:Class")
-    width: int | None = Field(None, ge=1, description="width of the first layer; None: its default")
+    name: str = Field("auto", description="auto, a built-in name, or your own module:Class")
+    width: int | None = Field(
+        None, ge=1, description="width of the first layer of a built-in network; None: its default"
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="constructor arguments of your own module:Class"
+    )
+
+    @model_validator(mode="after")
+    def _options_fit_the_kind(self) -> Self:
+        own = ":" in self.name
+        if own and self.width is not None:
+            raise ValueError(
+                f"width is for built-in networks; give '{self.name}' its arguments as options"
+            )
+        if not own and self.options:
+            raise ValueError(
+                f"the built-in network '{self.name}' has no option "
+                f"'{min(self.options)}'; it has width"
+            )
+        return self
 
 
-class RunSpec(Spec):
-    """Everything that decides a run, and nothing else."""
+class RunSpec(StoredSpec):
+    """All settings of a run."""
 
     data: DataSpec = DataSpec()
     imbalance: ImbalanceSpec = ImbalanceSpec()
@@ -150,40 +200,18 @@ class RunSpec(Spec):
     epochs: int = Field(300, ge=1)
     seed: int = Field(0, ge=0)
     held_out: float = Field(
-        0.0, ge=0, lt=1, description="share of the rows that only watch; 0: learn from all"
+        0.0, ge=0, lt=1, description="share of the rows that are held out from training"
     )
 
     @property
-    def folder_name(self) -> str:
-        """A readable name with a hash of the whole spec: one spec, one folder."""
-        content = json.dumps(self.content, sort_keys=True)
-        digest = hashlib.sha256(content.encode()).hexdigest()[:6]
+    def title(self) -> str:
+        """Data, imbalance, noise, algorithm and seed."""
         parts = (self.data.source, self.imbalance.tag, self.noise.tag, self.algorithm)
-        name = "-".join([*parts, f"s{self.seed}", digest])
-        return re.sub(r"[^A-Za-z0-9_.-]", "_", name)
-
-    @property
-    def content(self) -> dict[str, Any]:
-        """All values; an option that is None is left out, as TOML will leave it out.
-
-        An option of the data that was not given is left out too: more of them may come.
-        """
-        content = self.model_dump(mode="json", exclude=None if self.held_out else {"held_out"})
-        data = {"source": self.data.source, "path": self.data.path} | self.data.options
-        return content | {"data": data, "options": without_none(content["options"])}
-
-    def write(self) -> str:
-        """The spec as TOML."""
-        return tomli_w.dumps(without_none(self.content))
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """The spec in a TOML file."""
-        return checked(cls, read_toml(path), where=str(path))
+        return re.sub(r"[^\x00-\x7F]", "_", "-".join([*parts, f"s{self.seed}"]))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """A spec's file as it is."""
+    """The content of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -193,7 +221,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:
-    """Build a spec, or say in one sentence which key is wrong and which would do."""
+    """Build a spec, or raise an InputError that names the wrong key and the valid ones."""
     try:
         return kind.model_validate(dict(content) if isinstance(content, Mapping) else content)
     except ValidationError as error:
@@ -203,17 +231,17 @@ def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:
             known = ", ".join(sorted(fields_at(kind, first["loc"][:-1])))
             raise InputError(f"{where}: unknown key '{key}'; known here: {known}") from None
         message = first["msg"].removeprefix("Value error, ")
-        # A whole section would be a long line, and its keys are named in the message.
+        # A whole section would be too long; the message names its keys.
         given = "" if isinstance(first["input"], Mapping) else f", not {first['input']!r}"
         place = f"{where}: '{key}'" if key else where
         raise InputError(f"{place}: {message}{given}") from None
 
 
 def configured(kind: type[S], options: Mapping[str, Any], *, where: str) -> S:
-    """The spec's defaults with these options over them, section by section.
+    """The defaults of `kind` with these options over them, section by section.
 
-    An option inside a section leaves the rest of it at what `kind` says, not at what the section's
-    own class says: an algorithm's optimiser has defaults of its own.
+    The rest of a section keeps the defaults of `kind`, not those of the section's own class: an
+    algorithm may have other defaults for its optimiser than the optimiser's class.
     """
     defaults = checked(kind, {}, where=f"{where}, of which each needs a default").model_dump()
     return checked(kind, merge(defaults, options), where=where)
@@ -230,7 +258,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fields_at(kind: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Names of the fields of the model that lies at `location` inside `kind`."""
+    """Names of the fields of the section at `location` inside `kind`."""
     for part in location:
         annotation = kind.model_fields[str(part)].annotation
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
@@ -240,7 +268,7 @@ def fields_at(kind: type[BaseModel], location: tuple[int | str, ...]) -> list[st
 
 
 def without_none(content: Any) -> Any:
-    """TOML has no null: what is None is left out, and reads back as the default."""
+    """The content without values that are None; they read back as the defaults."""
     if isinstance(content, dict):
         return {key: without_none(value) for key, value in content.items() if value is not None}
     if isinstance(content, list):

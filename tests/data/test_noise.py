@@ -20,6 +20,7 @@ from ulc.data.noise import (
     symmetric_inclusive,
     whole_shares,
 )
+from ulc.data.sources.cifar import CIFAR10_CLASSES
 from ulc.errors import InputError
 
 EVERY_KIND = [
@@ -88,7 +89,7 @@ def test_inclusive_leaves_one_redrawn_label_in_so_many_classes_right():
 
 def test_asymmetric_takes_five_classes_for_their_look_alikes():
     labels = ten_classes()
-    noisy = asymmetric(labels, 10, 1.0, generator())
+    noisy = asymmetric(labels, CIFAR10_CLASSES, 1.0, generator())
     targets = [np.unique(noisy[labels == k]).tolist() for k in range(10)]
     # airplane, car, bird, cat, deer, dog, frog, horse, ship, truck
     assert targets == [[0], [1], [0], [5], [7], [3], [6], [7], [8], [1]]
@@ -97,15 +98,29 @@ def test_asymmetric_takes_five_classes_for_their_look_alikes():
 def test_asymmetric_moves_its_rate_of_the_five_classes_and_none_of_the_others():
     """Rate 0.4 of 1000 labels a class: 400 ± 4·√(1000·0.4·0.6) in each class that moves."""
     labels = ten_classes(1000)
-    moved = asymmetric(labels, 10, 0.4, generator()) != labels
+    moved = asymmetric(labels, CIFAR10_CLASSES, 0.4, generator()) != labels
     share = np.bincount(labels[moved], minlength=10)
     assert share[[0, 1, 6, 7, 8]].sum() == 0
     assert (np.abs(share[[2, 3, 4, 5, 9]] - 400) < 4 * 15.5).all()
 
 
-def test_asymmetric_is_for_ten_classes():
-    with pytest.raises(InputError, match="ten classes, not 3; use pair_flip"):
-        asymmetric(np.array([0, 1, 2]), 3, 0.4, generator())
+@pytest.mark.parametrize(
+    "names", ["abc", tuple("0123456789"), ("t-shirt", *CIFAR10_CLASSES[1:])], ids=len
+)
+def test_asymmetric_is_for_the_classes_of_cifar_10_alone(names):
+    labels = np.arange(len(names))
+    with pytest.raises(InputError, match=r"classes of CIFAR-10 .*use pair_flip or a matrix"):
+        asymmetric(labels, names, 0.4, generator())
+
+
+def test_asymmetric_knows_the_classes_by_name_in_any_order():
+    """The same examples with the classes numbered otherwise get the same classes."""
+    order = generator(3).permutation(10)
+    names = [CIFAR10_CLASSES[k].title() for k in order]
+    labels = generator(4).integers(0, 10, 500)
+    renumbered = np.argsort(order)[labels]
+    usual = asymmetric(labels, CIFAR10_CLASSES, 0.4, generator())
+    assert np.array_equal(order[asymmetric(renumbered, names, 0.4, generator())], usual)
 
 
 def test_pair_flip_takes_each_class_for_the_next():
@@ -170,14 +185,16 @@ def test_what_is_no_transition_matrix_is_refused(matrix, message):
 
 def test_the_spec_brings_its_matrix():
     swap = NoiseSpec(kind="matrix", matrix=((0, 1), (1, 0)))
-    assert corrupt(np.array([0, 0, 1]), 2, swap, generator()).tolist() == [1, 1, 0]
+    assert corrupt(np.array([0, 0, 1]), "ab", swap, generator()).tolist() == [1, 1, 0]
     with pytest.raises(InputError, match="make it 3 by 3"):
-        corrupt(np.array([0, 1, 2]), 3, swap, generator())
+        corrupt(np.array([0, 1, 2]), "abc", swap, generator())
 
 
 @every_kind
 def test_the_same_seed_gives_the_same_labels_and_another_seed_others(spec):
-    first, again, other = (corrupt(ten_classes(), 10, spec, generator(seed)) for seed in (1, 1, 2))
+    first, again, other = (
+        corrupt(ten_classes(), CIFAR10_CLASSES, spec, generator(seed)) for seed in (1, 1, 2)
+    )
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -186,14 +203,14 @@ def test_the_same_seed_gives_the_same_labels_and_another_seed_others(spec):
 def test_the_labels_handed_in_stay_as_they_were(spec):
     labels = ten_classes()
     before = labels.copy()
-    noisy = corrupt(labels, 10, spec, generator())
+    noisy = corrupt(labels, CIFAR10_CLASSES, spec, generator())
     assert np.array_equal(labels, before)
     assert not np.array_equal(noisy, before)
 
 
 def test_no_noise_is_a_copy():
     labels = ten_classes()
-    same = corrupt(labels, 10, NoiseSpec(), generator())
+    same = corrupt(labels, CIFAR10_CLASSES, NoiseSpec(), generator())
     assert np.array_equal(same, labels)
     assert not np.shares_memory(same, labels)
 
@@ -201,16 +218,18 @@ def test_no_noise_is_a_copy():
 @every_kind
 @pytest.mark.parametrize("kind", [np.uint8, np.int32, np.int64])
 def test_every_integer_type_gives_the_same_labels(spec, kind):
-    noisy = corrupt(ten_classes().astype(kind), 10, spec, generator())
+    noisy = corrupt(ten_classes().astype(kind), CIFAR10_CLASSES, spec, generator())
     assert noisy.dtype == np.int64
-    assert np.array_equal(noisy, corrupt(ten_classes(), 10, spec, generator()))
+    assert np.array_equal(noisy, corrupt(ten_classes(), CIFAR10_CLASSES, spec, generator()))
 
 
 @every_kind
 def test_each_row_of_the_realised_transition_is_a_distribution_or_empty(spec):
     labels = ten_classes()
     labels = labels[labels != 6]
-    transition = realised_transition(labels, corrupt(labels, 10, spec, generator()), 10)
+    transition = realised_transition(
+        labels, corrupt(labels, CIFAR10_CLASSES, spec, generator()), 10
+    )
     assert np.allclose(transition.sum(1), np.arange(10) != 6)
 
 

@@ -5,7 +5,8 @@ import pytest
 from ulc.algorithms import ALGORITHMS, configure
 from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.data.sources import SOURCES
-from ulc.settings.presets import with_preset
+from ulc.errors import InputError
+from ulc.settings.presets import find_preset, with_preset
 from ulc.settings.variants import VARIANTS, variant
 
 
@@ -144,3 +145,82 @@ def test_m_correction_takes_the_variant_that_was_best_in_its_paper():
     }
     hard = {key for key, value in found.items() if value == "hard"}
     assert hard == {("cifar10", 0.2), ("cifar10", 0.5), ("cifar10", 0.8), ("cifar100", 0.8)}
+
+
+def test_epochs_and_options_of_the_spec_go_before_the_preset():
+    """The preset's milestone of 27 in 36 epochs is 15 in 20; its learning rate gives way."""
+    own = RunSpec(epochs=20, options={"warmup_epochs": 2, "sgd": {"lr": 0.1}})
+    found = with_preset(own)
+    assert found.epochs == 20
+    assert found.options["warmup_epochs"] == 2
+    assert found.options["rampup_epochs"] == 2  # 4 of 36 epochs
+    assert found.options["sgd"] == {"lr": 0.1, "milestones": [15]}
+
+
+def test_epochs_that_equal_the_default_count_as_set():
+    assert with_preset(RunSpec(epochs=RunSpec().epochs)).epochs == RunSpec().epochs
+    assert with_preset(RunSpec()).epochs != RunSpec().epochs
+
+
+def test_arguments_go_before_the_spec():
+    own = RunSpec(epochs=20, options={"sgd": {"lr": 0.1}, "passes": 3})
+    found = with_preset(own, epochs=10, options={"sgd": {"lr": 0.2}})
+    assert found.epochs == 10
+    assert (found.options["sgd"]["lr"], found.options["passes"]) == (0.2, 3)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("epochs", [None, 20])
+def test_a_preset_applied_twice_is_the_preset_applied_once(algorithm, epochs):
+    once = with_preset(spec("fashion", algorithm=algorithm), epochs=epochs)
+    assert with_preset(once) == once
+
+
+def test_a_variant_keeps_what_the_spec_sets():
+    own = RunSpec(epochs=20, options={"passes": 3})
+    found = variant(own, "ulc-without-csm")
+    assert found.epochs == 20
+    assert (found.options["passes"], found.options["per_class"]) == (3, False)
+
+
+def test_an_option_that_would_undo_a_variant_is_refused():
+    message = "'ulc-without-eum' sets doubt_weight = 0.0; drop doubt_weight .* algorithm 'ulc'"
+    with pytest.raises(InputError, match=message):
+        variant(RunSpec(), "ulc-without-eum", options={"doubt_weight": 0.3})
+
+
+OWN = """
+from ulc.algorithms.cross_entropy import Config, CrossEntropy
+from ulc.config import SGD, Spec
+
+class Default(CrossEntropy):
+    pass
+
+class Chosen(CrossEntropy):
+    class config_class(Config):
+        threshold: float = 0.3
+        sgd: SGD = SGD(lr=0.3)
+
+class Another(CrossEntropy):
+    class config_class(Spec):
+        sgd: float = 0.3
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("Default", {"sgd": {"lr": 0.05, "milestones": [27]}}),
+        ("Chosen", {"sgd": {"milestones": [27]}}),
+        ("Another", {}),
+    ],
+)
+def test_an_algorithm_of_one_s_own_gets_epochs_and_schedule_of_the_data_set(
+    tmp_path, monkeypatch, name, options
+):
+    """What its author chose stays: a learning rate, or another meaning of `sgd`."""
+    (tmp_path / "own_of_presets.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = find_preset(spec("fashion", algorithm=f"own_of_presets:{name}"))
+    assert (found.epochs, found.options, found.tuned) == (36, options, False)
+    assert find_preset(spec("fashion")).tuned

@@ -1,23 +1,19 @@
 """What decides an audit, and what it chose by itself."""
 
-import hashlib
-import json
-import re
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import tomli_w
 from pydantic import Field
 
-from ulc.config import DataSpec, NetworkSpec, Spec, checked, read_toml, without_none
+from ulc.config import DataSpec, NetworkSpec, StoredSpec
 from ulc.data.sources import ignore_count
 from ulc.training.loop import TrainingProgress
 from ulc.typing import CountCallback
 
 
-class AuditSpec(Spec):
+class AuditSpec(StoredSpec):
     """Everything that decides an audit; what is None or auto is chosen by the data."""
 
     data: DataSpec
@@ -28,22 +24,11 @@ class AuditSpec(Spec):
     options: dict[str, Any] = Field(default_factory=dict, description="of ULC")
     seed: int = Field(0, ge=0)
 
-    def write(self) -> str:
-        """The spec as TOML."""
-        return tomli_w.dumps(without_none(self.model_dump(mode="json")))
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """The spec in a TOML file."""
-        return checked(cls, read_toml(path), where=str(path))
-
     @property
-    def folder_name(self) -> str:
-        """A readable name with a hash of the whole: one spec, one folder."""
-        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
-        digest = hashlib.sha256(content.encode()).hexdigest()[:6]
+    def title(self) -> str:
+        """Name of the data, and the seed."""
         stem = Path(self.data.path).stem if self.data.path else self.data.source
-        return re.sub(r"[^\w.-]", "_", f"{stem}-audit-s{self.seed}-{digest}")
+        return f"{stem}-audit-s{self.seed}"
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def sweep(
     from ulc.config import NetworkSpec, RunSpec
     from ulc.experiments.sweep import run_sweep
     from ulc.experiments.tables import markdown_table
-    from ulc.settings.variants import EVERY, variant
+    from ulc.settings.variants import PAPER, variant
 
     base = RunSpec(
         data=parse.data(data),
@@ -49,7 +49,7 @@ def sweep(
         name: [
             variant(base.model_copy(update={"seed": seed}), name, epochs=epochs) for seed in numbers
         ]
-        for name in (EVERY if algorithms == "all" else algorithms.split(","))
+        for name in (PAPER if algorithms == "all" else algorithms.split(","))
     }
     runs: dict[str, list[RunFolder]] = {name: [] for name in specs}
     for name, folder in run_sweep(specs, out, jobs=jobs, device=device):

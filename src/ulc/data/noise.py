@@ -1,26 +1,36 @@
-"""Make labels wrong, in the ways the literature does; the input is never changed in place."""
+"""Label noise: wrong labels are injected as in the literature; the input stays as it is."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ulc.config import NoiseSpec
+from ulc.data.sources.cifar import CIFAR10_CLASSES
 from ulc.errors import InputError
 from ulc.typing import Floats, Integers
 
-# Look-alike pairs of CIFAR-10: truck to automobile, bird to airplane, deer to horse, cat and dog.
-CIFAR10_MAP = {9: 1, 2: 0, 4: 7, 3: 5, 5: 3}
+# Asymmetric noise of Patrini et al. (2017): true class and the class it is mistaken for.
+CIFAR10_MAP = {
+    "truck": "automobile",
+    "bird": "airplane",
+    "deer": "horse",
+    "cat": "dog",
+    "dog": "cat",
+}
 
 
 def corrupt(
-    labels: Integers, classes: int, spec: NoiseSpec, rng: np.random.Generator
+    labels: Integers, class_names: Sequence[str], spec: NoiseSpec, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """New labels of which some are wrong, for every kind but 'file'."""
+    """A copy of the labels with noise of any kind but 'file'."""
+    classes = len(class_names)
     if spec.kind == "symmetric":
         return symmetric(labels, classes, spec.rate, rng)
     if spec.kind == "symmetric_inclusive":
         return symmetric_inclusive(labels, classes, spec.rate, rng)
     if spec.kind == "asymmetric":
-        return asymmetric(labels, classes, spec.rate, rng)
+        return asymmetric(labels, class_names, spec.rate, rng)
     if spec.kind == "pair_flip":
         return by_matrix(labels, pair_flip_matrix(classes, spec.rate), rng)
     if spec.kind == "matrix":
@@ -32,7 +42,7 @@ def symmetric(
     labels: Integers, classes: int, rate: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Exactly int(rate·N) labels move to one of the other classes, each as likely (ULC)."""
-    noisy, chosen = start(labels, rate, rng)
+    noisy, chosen = choose_labels(labels, rate, rng)
     noisy[chosen] = (labels[chosen] + rng.integers(1, classes, len(chosen))) % classes
     return noisy
 
@@ -41,43 +51,44 @@ def symmetric_inclusive(
     labels: Integers, classes: int, rate: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Exactly int(rate·N) labels are redrawn from all classes, their own among them (DivideMix)."""
-    noisy, chosen = start(labels, rate, rng)
+    noisy, chosen = choose_labels(labels, rate, rng)
     noisy[chosen] = rng.integers(0, classes, len(chosen))
     return noisy
 
 
 def asymmetric(
-    labels: Integers, classes: int, rate: float, rng: np.random.Generator
+    labels: Integers, class_names: Sequence[str], rate: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Exactly int(rate·N) labels go through CIFAR-10's map, which leaves five classes alone."""
-    if classes != 10:
+    """Exactly int(rate·N) labels go through CIFAR-10's map, which keeps five of the classes."""
+    names = [name.strip().lower() for name in class_names]
+    if sorted(names) != sorted(CIFAR10_CLASSES):
         raise InputError(
-            f"asymmetric noise is CIFAR-10's map of ten classes, not {classes}; "
-            "use pair_flip or a matrix"
+            f"asymmetric noise is defined for the ten classes of CIFAR-10 (airplane, automobile, "
+            f"…), not for these {len(names)} classes ({class_names[0]}, …); use pair_flip or a "
+            "matrix"
         )
-    target = np.arange(10)
-    target[list(CIFAR10_MAP)] = list(CIFAR10_MAP.values())
-    noisy, chosen = start(labels, rate, rng)
+    target = np.array([names.index(CIFAR10_MAP.get(name, name)) for name in names])
+    noisy, chosen = choose_labels(labels, rate, rng)
     noisy[chosen] = target[labels[chosen]]
     return noisy
 
 
-def start(
+def choose_labels(
     labels: Integers, rate: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], Integers]:
-    """A copy of the labels, and which int(rate·N) of them to redraw."""
-    # 0.29·100 is 28.999…: a hair is added so that a whole product stays whole.
+    """A copy of the labels, and the positions of int(rate·N) of them, drawn at random."""
+    # In floating point 0.29·100 is 28.999…, so int() needs a small tolerance.
     count = int(rate * len(labels) + 1e-9)
     return labels.astype(np.int64), rng.permutation(len(labels))[:count]
 
 
 def pair_flip_matrix(classes: int, rate: float) -> Floats:
-    """Each class is taken for the next one with probability `rate`."""
+    """(K, K) transition matrix: each class becomes the next one with probability `rate`."""
     return (1 - rate) * np.eye(classes) + rate * np.roll(np.eye(classes), 1, axis=1)
 
 
 def by_matrix(labels: Integers, transition: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Give each class exactly its row's shares of labels (rounded by largest remainder)."""
+    """Each class gets exactly the shares of its row, rounded by the largest-remainder method."""
     noisy = labels.astype(np.int64)
     for k, row in enumerate(transition):
         members = rng.permutation(np.flatnonzero(labels == k))
@@ -86,7 +97,7 @@ def by_matrix(labels: Integers, transition: Floats, rng: np.random.Generator) ->
 
 
 def whole_shares(shares: Floats, total: int) -> Integers:
-    """Whole numbers near shares·total that sum to `total`."""
+    """Shares of `total` as whole numbers that sum to it (largest-remainder method)."""
     exact = shares / shares.sum() * total
     counts = np.floor(exact).astype(np.int64)
     remainder = total - counts.sum()
@@ -95,7 +106,7 @@ def whole_shares(shares: Floats, total: int) -> Integers:
 
 
 def checked_matrix(matrix: ArrayLike, classes: int) -> Floats:
-    """The matrix as an array, if it is one of `classes` distributions."""
+    """The matrix as an array; raises an InputError if a row is no distribution over the classes."""
     try:
         transition = np.asarray(matrix, float)
     except ValueError:
@@ -115,7 +126,7 @@ def checked_matrix(matrix: ArrayLike, classes: int) -> Floats:
 
 
 def realised_transition(true: Integers, given: Integers, classes: int) -> Floats:
-    """(K, K) share of each true class that carries each given label; an empty class is zero."""
+    """(K, K) share of each true class that has each given label; the row of an empty class is 0."""
     counts = np.zeros((classes, classes))
     np.add.at(counts, (true, given), 1)
     return counts / np.maximum(counts.sum(1, keepdims=True), 1)

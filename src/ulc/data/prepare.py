@@ -116,7 +116,7 @@ def label(
     else:
         # Noise is injected only into labels that are taken to be right.
         rng = np.random.default_rng(random_streams(spec.seed)[1])
-        given, true = corrupt(labels, classes, spec.noise, rng), labels
+        given, true = corrupt(labels, source.class_names, spec.noise, rng), labels
     verified = None if source.verified is None else source.verified[kept]
     if verified is not None:
         given = np.where(verified, labels, given)  # noise changes no verified label

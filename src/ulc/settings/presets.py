@@ -1,4 +1,4 @@
-"""Per-dataset settings, read from presets.toml."""
+"""Presets: settings for each data set and algorithm, read from presets.toml."""
 
 import tomllib
 from collections.abc import Mapping
@@ -8,50 +8,82 @@ from importlib.resources import files
 from typing import Any
 
 from ulc.algorithms import ALGORITHMS, find_algorithm
-from ulc.config import RunSpec, merge
+from ulc.config import SGD, RunSpec, merge
 from ulc.errors import InputError
 
 
 @dataclass(frozen=True)
 class Preset:
-    """How long to train, and the algorithm's options."""
+    """Settings of an algorithm for a data set.
+
+    tuned: whether they were chosen for this algorithm; else they are those that suit any algorithm
+    """
 
     epochs: int
     options: dict[str, Any]
+    tuned: bool = True
 
 
 def with_preset(
     spec: RunSpec, *, epochs: int | None = None, options: Mapping[str, Any] | None = None
 ) -> RunSpec:
-    """The spec with its data set's settings; what the user says goes before them."""
+    """The spec with the preset of its data set and algorithm.
+
+    Epochs and options that the spec sets go before the preset; the arguments go before both.
+    Options of the preset that count epochs or steps are scaled to the number of epochs.
+    """
     preset = find_preset(spec)
-    wanted = epochs or preset.epochs
-    scaled = scale_epochs(preset.options, wanted / preset.epochs)
-    merged = merge(scaled, options or {})
-    return spec.model_copy(update={"epochs": wanted, "options": merged})
+    if epochs is None:
+        epochs = spec.epochs if "epochs" in spec.model_fields_set else preset.epochs
+    scaled = scale_epochs(preset.options, epochs / preset.epochs)
+    merged = merge(merge(scaled, spec.options), options or {})
+    return spec.model_copy(update={"epochs": epochs, "options": merged})
 
 
 def find_preset(spec: RunSpec) -> Preset:
-    """The settings for the spec's source, algorithm and (nearest) noise rate."""
+    """The preset for the spec's data source, algorithm and (nearest) noise rate."""
     presets = read_presets()
     if spec.data.source not in presets:
         raise InputError(f"unknown data source '{spec.data.source}'; known: {', '.join(presets)}")
     section = presets[spec.data.source]
-    if "vectors" in section:  # a user's own data takes the settings of data of its kind
+    if "vectors" in section:  # the user's own data: the section for data of this kind
         section = presets[section["images" if spec.data.image else "vectors"]]
+    if spec.algorithm not in ALGORITHMS:
+        return Preset(section["epochs"], neutral_options(spec.algorithm, section), tuned=False)
     options = dict(section.get(spec.algorithm, {}))
     epochs = options.pop("epochs", section["epochs"])
     rows = [row for row in section.get("noise", ()) if spec.noise.kind in row["kinds"]]
-    # An algorithm of the user's own may call something else by the same name.
-    if rows and spec.algorithm in ALGORITHMS:
+    if rows:
         nearest = min(rows, key=lambda row: abs(row["rate"] - spec.noise.rate))
         known = find_algorithm(spec.algorithm).config_class.model_fields
         options |= {key: value for key, value in nearest["options"].items() if key in known}
     return Preset(epochs, options)
 
 
+def neutral_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any]:
+    """The SGD schedule of cross entropy, for an algorithm of the user's own that has one.
+
+    Values that its author changed from the defaults of `SGD` stay. No other option is taken over:
+    the algorithm may mean something else by the same name.
+    """
+    config_class = find_algorithm(algorithm).config_class
+    field = config_class.model_fields.get("sgd")
+    if field is None or field.annotation is not SGD:
+        return {}
+    default, own = SGD(), field.get_default(call_default_factory=True)
+    if not isinstance(own, SGD):
+        return {}
+    schedule = section["ce"]["sgd"]
+    unchanged = {
+        name: value
+        for name, value in schedule.items()
+        if getattr(own, name) == getattr(default, name)
+    }
+    return {"sgd": unchanged} if unchanged else {}
+
+
 def scale_epochs(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
-    """Everything that counts epochs or steps, made longer or shorter with the run."""
+    """The options with all counts of epochs and steps multiplied by the factor, at least 1."""
 
     def scaled(name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -69,5 +101,5 @@ def scale_epochs(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
 
 @cache
 def read_presets() -> dict[str, Any]:
-    """The file's content."""
+    """The content of presets.toml."""
     return tomllib.loads(files("ulc.settings").joinpath("presets.toml").read_text())

@@ -1,4 +1,4 @@
-"""Algorithms, and variants of ULC that are one option away from it, by name."""
+"""Variants of ULC by name; each differs from ULC in one option."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "ulc-beta": ("ulc", {"mixture": "beta"}),
 }
 
-EVERY = (*ALGORITHMS, "ulc-fixmatch")  # all that the paper compares, each once
+PAPER = (*ALGORITHMS, "ulc-fixmatch")  # all methods that the paper compares
 
 
 def variant(
@@ -26,14 +26,23 @@ def variant(
     epochs: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> RunSpec:
-    """The run `base` with the algorithm or variant `name` and its preset."""
+    """The run `base` with the algorithm or variant `name` and its preset.
+
+    Epochs and options go before the preset: those of `base`, then the arguments.
+    """
     algorithm, own = VARIANTS.get(name, (name, {}))
     try:
         find_algorithm(algorithm)
     except InputError as error:
         raise InputError(f"{error}; variants: {', '.join(VARIANTS)}") from None
+    wanted = merge(base.options, options or {})
+    clash = next((key for key in own if key in wanted), None)
+    if clash is not None:
+        raise InputError(
+            f"the variant '{name}' sets {clash} = {own[clash]!r}; drop {clash} from the options or "
+            f"use the algorithm '{algorithm}'"
+        )
     return with_preset(
-        base.model_copy(update={"algorithm": algorithm}),
+        base.model_copy(update={"algorithm": algorithm, "options": merge(wanted, own)}),
         epochs=epochs,
-        options=merge(own, options or {}),
     )
