@@ -20,7 +20,7 @@ from ulc.errors import InputError
 from ulc.testing import Case, check_algorithm, toy_data
 
 ROOT = Path(__file__).parents[1]
-EXAMPLE = ROOT / "tests" / "examples" / "generalised_cross_entropy.py"
+EXAMPLE = ROOT / "examples" / "generalised_cross_entropy.py"
 GUIDE = (ROOT / "docs" / "add_an_algorithm.md").read_text()
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", GUIDE, re.DOTALL)
 PYTHON = [code for language, code in BLOCKS if language == "python"]
