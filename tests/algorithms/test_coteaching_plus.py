@@ -53,7 +53,7 @@ def test_a_share_that_is_one_example_but_for_rounding_keeps_it():
 
 
 def test_on_clean_data_little_is_forgotten():
-    """A mixture always splits; where one Gaussian explains the losses as well, nothing is wrong."""
+    """A mixture always splits; if one Gaussian has a BIC as low, the estimated rate is 0."""
     algorithm = build()
     torch.manual_seed(0)
     one_kind = torch.randn(61).mul(0.1).add(1)
@@ -106,7 +106,7 @@ def test_both_networks_see_the_same_views(monkeypatch):
 
 
 def test_the_forget_rate_is_estimated_while_it_grows_and_then_stays():
-    """1 − mean of what the mixtures believe: .3 of .6 and .8; epoch 1 of 2 drops half of it."""
+    """1 − mean clean probability: .3 for .6 and .8; epoch 1 of 2 drops half of it."""
     algorithm = build(gradual_epochs=2)
     six, eight = torch.full((61,), 0.6), torch.full((61,), 0.8)
     algorithm.loss_mixture = Believes(six, eight, eight, eight)

@@ -103,7 +103,7 @@ def test_what_is_mixed(monkeypatch):
 
 
 def test_only_the_learners_running_statistics_move():
-    """Its own guesses and its step move them; as a guessing peer it evaluates."""
+    """A network's own guesses and steps update them; as a peer it is in evaluation mode."""
     algorithm = build(warmup_epochs=0, batch_size=60)
     before = [norm_mean(learner) for learner in algorithm.pair]
     steps = []

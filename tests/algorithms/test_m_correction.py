@@ -23,13 +23,13 @@ def build(**options):
 
 @pytest.fixture
 def mixing(monkeypatch):
-    """λ = 0.7, everybody's partner the one at the same place from the other end."""
+    """λ = 0.7; the partners are the rows in reverse order."""
     monkeypatch.setattr(module, "draw_lambda", lambda alpha: 0.7)
     monkeypatch.setattr(module, "draw_partner", lambda rows, lam: torch.arange(len(rows)).flip(0))
 
 
 class Says:
-    """Mixtures that give these clean probabilities whatever the losses; remembers them."""
+    """Mixtures that return fixed clean probabilities and record the losses."""
 
     def __init__(self, clean):
         self.clean = clean
@@ -136,7 +136,7 @@ def test_the_temperature_falls_in_a_line():
 
 
 def test_a_label_is_doubted_by_its_loss_in_evaluation_mode():
-    """Clipped so that no label is believed or doubted altogether."""
+    """Clamped to [1e-4, 1 − 1e-4]."""
     algorithm = build()
     batch = only_batch(algorithm)
     mixtures = Says(torch.tensor([0.0, 1.0, 0.3]).repeat(21)[:61].double())
@@ -179,7 +179,7 @@ def test_what_is_done_when(monkeypatch, kind, phases):
 
 
 def test_mixup_keeps_the_drawn_share(monkeypatch):
-    """λ ~ Beta(32, 32) as it comes, not the larger part."""
+    """λ ~ Beta(32, 32), not max(λ, 1 − λ)."""
     drawn = []
     monkeypatch.setattr(module, "draw_lambda", lambda alpha: drawn.append(alpha) or 0.2)
     algorithm = build(batch_size=61)
@@ -204,7 +204,7 @@ def test_the_judgement_is_a_mixture_on_present_losses(monkeypatch):
 
 
 def test_what_is_recorded():
-    """After warm-up also the mean clean probability, and whether the fit can be relied on."""
+    """After warm-up also the mean clean probability, and whether the fit is reliable."""
     algorithm = build(warmup_epochs=1)
     assert set(algorithm.run_epoch(0)) == {"loss"}
     losses = example_losses(algorithm.learner, algorithm.data)

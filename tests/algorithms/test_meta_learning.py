@@ -25,7 +25,7 @@ def only_batch(algorithm):
 
 class TestSyntheticLabels:
     def test_a_share_takes_the_label_of_a_neighbour(self):
-        """Everybody's neighbours have the label 2: exactly half of ten labels become 2."""
+        """All neighbours have the label 2: exactly half of ten labels become 2."""
         given = torch.tensor([0, 1] * 5 + [2])
         near = torch.full((11, 4), 10)
         torch.manual_seed(0)
@@ -162,7 +162,7 @@ def test_a_step_descends_cross_entropy_and_the_mean_of_the_tasks(monkeypatch, se
 
 
 def test_thought_experiments_leave_the_running_statistics_alone():
-    """One training pass of the student moves them, ten inner ones do not."""
+    """One training pass of the student updates them, ten trial passes do not."""
     algorithm, plain = build(tasks=10), build()
     batch = only_batch(algorithm)
     algorithm.train_step(batch, 0.4)
@@ -202,7 +202,7 @@ def test_after_many_steps_the_teacher_keeps_what_the_paper_says(since, expected)
 
 
 def test_on_a_small_set_the_teacher_has_learned_too():
-    """Not only its student: it predicts and judges."""
+    """Also the teacher, because it predicts and judges."""
     data = toy_data("vector", (60, 40, 20), wrong=0.0)
     options = {"pretrain_epochs": 2, "rampup_epochs": 4, "average": 0.999, "batch_size": 64}
     algorithm, _ = Case(MetaLearning, "vector", options).trained(data, 20)

@@ -1,4 +1,4 @@
-"""Algorithms that must coincide when one of them is told to do less."""
+"""Algorithms that must be equal when parts of one of them are switched off."""
 
 import copy
 
@@ -61,13 +61,13 @@ def buffers(algorithm):
 
 
 def distance(ulc, dividemix):
-    """Largest difference of what the division is made of and what was learned."""
-    beliefs = [(ulc.trust - dividemix.clean_probability).abs().max()]
+    """Largest difference of clean probabilities, weights and running statistics."""
+    clean = [(ulc.trust - dividemix.clean_probability).abs().max()]
     learned = [
         (mine - theirs).abs().max()
         for mine, theirs in zip(weights(ulc), weights(dividemix), strict=True)
     ]
-    return float(torch.stack(beliefs + learned).max())
+    return float(torch.stack(clean + learned).max())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,7 +81,7 @@ def distance(ulc, dividemix):
     ids=["plain", "asymmetric", "90 percent"],
 )
 def test_ulc_with_every_switch_off_is_dividemix(kind, both):
-    """Step for step under the same random draws: beliefs, weights and running statistics."""
+    """Equal at every step with the same random draws: clean probabilities, weights, statistics."""
     dividemix, records = run(DivideMix, kind, **both)
     ulc, others = run(ULC, kind, **(NOTHING_MORE | both))
     torch.testing.assert_close(ulc.trust, dividemix.clean_probability, rtol=0, atol=1e-5)
@@ -96,7 +96,7 @@ def test_ulc_with_every_switch_off_is_dividemix(kind, both):
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_each_switch_makes_a_difference(switch):
-    """So that the test above can fail."""
+    """Shows that the test above can fail."""
     dividemix, _ = run(DivideMix, "vector")
     switched = NOTHING_MORE | {switch: SWITCHES[switch]}
     ulc, _ = run(ULC, "vector", **switched)

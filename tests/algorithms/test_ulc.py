@@ -242,7 +242,7 @@ class TestWarmUp:
 
 class TestLearning:
     def losses(self, monkeypatch, epoch, **options):
-        """Losses descended in one epoch, with both parts of the mixed loss 1."""
+        """Losses of all steps in one epoch, with both parts of the loss set to 1."""
         algorithm = build(warmup_epochs=1, rampup_epochs=4, batch_size=10, **options)
         algorithm.run_epoch(1)
         one = torch.ones(())
@@ -407,7 +407,7 @@ def test_prediction_uses_neither_dropout_nor_noise():
 
 
 class TestAblationsAreValues:
-    """Each ablation picks a part."""
+    """Each ablation chooses another block."""
 
     @pytest.mark.parametrize("value", [True, False])
     @pytest.mark.parametrize("option", ["per_class", "monotone", "one_component_guard"])

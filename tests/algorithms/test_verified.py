@@ -20,7 +20,7 @@ def test_verified_labels_are_trusted_for_certain(name):
         for mask in (None, verified)
     )
     assert (told[:, verified] == 1).all()
-    assert (without[:, verified] < 1).any()  # it is the mask that makes the difference
+    assert (without[:, verified] < 1).any()  # without the mask it is not so
 
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))

@@ -1,4 +1,4 @@
-"""EM with moments for many Beta mixtures: it never gets worse, and it never degenerates."""
+"""EM with moment matching for Beta mixtures: the likelihood never falls, no fit degenerates."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def mixtures(alphas, betas, weights=None):
 
 def test_a_known_mixture_is_recovered():
     """0.6 Beta(2, 8) + 0.4 Beta(9, 3), 20,000 values. The truth is a fixed point of EM with
-    moments, as the members of a component have that component's moments."""
+    moments, because the values of a component have that component's moments."""
     values = drawn(20000, 0)
     found = fit_beta_mixtures(values, one_group(values), groups=1, max_steps=200)
     np.testing.assert_allclose(found.weights[0], [0.6, 0.4], atol=0.02)
@@ -159,7 +159,7 @@ class TestMatchMoments:
 
 
 def test_many_mixtures_at_once_are_each_what_they_are_alone():
-    """Groups of different size and shape, mixed up, each stopping when it would alone."""
+    """Groups of different size and shape in random order; each stops as it would alone."""
     parts = [drawn(150, 0), drawn(12, 1), drawn(61, 2, share=0.9), drawn(40, 3, share=0.0)]
     sizes = [len(part) for part in parts]
     order = torch.from_numpy(np.random.default_rng(9).permutation(sum(sizes)))
@@ -199,7 +199,7 @@ def test_values_seen_in_a_mirror_are_the_mirrored_mixture():
 
 
 def test_groups_without_a_mixture_are_no_obstacle():
-    """Empty, of one value, of equal values, beside an ordinary one."""
+    """An empty group, one value, equal values, and an ordinary group."""
     ordinary = drawn(30, 0)
     values = torch.cat([ordinary, doubles([0.4]), doubles([0.0] * 5), doubles([1.0] * 3)])
     group = torch.tensor([0] * 30 + [2] + [3] * 5 + [4] * 3)
@@ -227,7 +227,7 @@ def test_the_likelihood_of_one_component_by_hand():
     torch.testing.assert_close(found, torch.stack([low, high]))
 
 
-class TestHeld:
+class TestClampToMonotone:
     def test_by_hand(self):
         """Δα = 3, Δβ = 3: a peak at ½. Δα = −3, Δβ = −5: a trough at ⅜. Δα = 3, Δβ = −3: none."""
         model = mixtures([[2, 5], [5, 2], [2, 5]], [[3, 6], [6, 1], [6, 3]])
@@ -244,7 +244,7 @@ class TestHeld:
         weight=st.floats(0.01, 0.99),
     )
     def test_a_smaller_value_is_never_less_likely_of_the_first(self, alphas, betas, weight):
-        """And only values at which the posterior would rise are held."""
+        """Only values at which the posterior would rise are clamped."""
         model = mixtures([alphas], [betas], [[weight, 1 - weight]])
         assume(model.means[0, 0] < model.means[0, 1])
         values = torch.linspace(-0.2, 1.2, 281, dtype=torch.float64)
@@ -259,7 +259,7 @@ class TestHeld:
         assert (held[inside & ~moved] - values[inside & ~moved]).abs().max() <= 2e-4
 
 
-class TestQuantileBy:
+class TestQuantileByGroup:
     @settings(max_examples=80, deadline=None)
     @given(
         rows=st.lists(st.tuples(st.integers(0, 3), st.floats(-100, 100)), min_size=1, max_size=50),

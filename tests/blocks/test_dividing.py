@@ -1,4 +1,4 @@
-"""Which labels to trust, so that training never stalls."""
+"""Dividing labels into trusted and doubtful ones, with enough examples on both sides."""
 
 import torch
 from hypothesis import example, settings
@@ -72,8 +72,8 @@ def test_neither_side_is_ever_too_small(rows, threshold, fewest):
 @settings(max_examples=200, deadline=None)
 @given_values(rows=judged, threshold=st.floats(0, 1), fewest=st.integers(1, 64))
 def test_every_class_keeps_one_as_far_as_there_is_room(rows, threshold, fewest):
-    """Of N labels at least min(fewest, N // 2) are doubtful; where the classes are not more
-    than the rest, each has a trusted label, and its likeliest."""
+    """At least min(fewest, N // 2) of N labels are doubtful. If the other labels are at least as
+    many as the classes, the likeliest label of each class is trusted."""
     clean, given = columns(rows)
     divided = divide(clean, given, clean > threshold, fewest)
     classes = given.unique()
@@ -88,7 +88,7 @@ def test_every_class_keeps_one_as_far_as_there_is_room(rows, threshold, fewest):
 @settings(max_examples=100, deadline=None)
 @given_values(rows=judged, threshold=st.floats(0, 1), fewest=st.integers(1, 8))
 def test_nothing_else_changes(rows, threshold, fewest):
-    """With enough on both sides only likeliest labels of a class are added."""
+    """With enough labels on both sides, only the likeliest label of a class is added."""
     clean, given = columns(rows)
     trusted = clean > threshold
     divided = divide(clean, given, trusted, fewest)

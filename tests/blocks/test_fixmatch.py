@@ -1,4 +1,4 @@
-"""FixMatch: confident guesses on weak views are labels for strong views."""
+"""FixMatch: confident guesses on weak views become labels of strong views."""
 
 import math
 
@@ -13,7 +13,7 @@ from ulc.networks.classifier import Output
 
 
 class Says(nn.Module):
-    """A learner whose logits are its inputs; it remembers what it saw each time."""
+    """A learner whose logits are its inputs; it records the inputs of each call."""
 
     def __init__(self):
         super().__init__()

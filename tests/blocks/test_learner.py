@@ -1,4 +1,4 @@
-"""A network with its optimiser, and the scopes in which it is used."""
+"""A network with its optimiser, and context managers that switch modes."""
 
 import copy
 
@@ -106,7 +106,7 @@ every_descent = pytest.mark.parametrize("descent", [SGD(lr=0.1), Adam()], ids=["
 
 @every_descent
 def test_a_state_of_other_weights_is_refused(descent):
-    """Also where they have as many values: those would be taken in the wrong order."""
+    """Also if they have the same number of values, which would get the wrong order."""
     learner = new_learner(descent)
     learner.descend(learner(torch.randn(4, 6)).logits.sum())
     state = copy.deepcopy(learner.get_extra_state())
@@ -153,7 +153,7 @@ def test_after_an_error_inside_a_step_nothing_has_moved():
 
 @every_descent
 def test_a_learner_goes_on_from_its_saved_state(descent):
-    """Momentum and Adam's moments come along: the next step is the same."""
+    """The state holds momentum and Adam's moments: the next step is the same."""
     first, second = (new_learner(descent).eval() for _ in range(2))
     inputs = torch.randn(5, 6)
     for _ in range(2):
@@ -165,7 +165,7 @@ def test_a_learner_goes_on_from_its_saved_state(descent):
 
 
 def test_noise_variances_are_not_decayed():
-    """A step on a flat loss moves only what is decayed: w ← w·(1 − lr·decay)."""
+    """A step on a constant loss changes only decayed weights: w ← w·(1 − lr·decay)."""
     learner = new_learner(SGD(lr=0.1, weight_decay=0.5), logit_noise=True)
     network = learner.network
     torch.nn.init.ones_(network.noise_head.weight)

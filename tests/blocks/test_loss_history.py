@@ -1,4 +1,4 @@
-"""The mean of an example's last losses."""
+"""Mean of each example's losses over the last epochs."""
 
 import io
 

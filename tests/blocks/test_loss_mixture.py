@@ -1,4 +1,4 @@
-"""From losses to the probability that a label is right."""
+"""Clean probabilities of labels, from two-component mixtures on their losses."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from ulc.blocks.mixture import fit_gaussian_mixtures, start_from_two_means
 
 
 def quantiles(count, mean, deviation):
-    """A Gaussian without chance: its quantiles at evenly spread levels."""
+    """Quantiles of a Gaussian at evenly spread levels: a sample without randomness."""
     levels = (torch.arange(count, dtype=torch.float64) + 0.5) / count
     return mean + deviation * torch.special.ndtri(levels)
 
@@ -46,7 +46,7 @@ drawn_losses = st.lists(st.floats(0.0, 10.0, width=32), min_size=20, max_size=60
     ids=["gaussian", "beta"],
 )
 def test_right_and_wrong_labels_of_a_class_are_told_apart(model, sure):
-    """The losses are Gaussian; Beta components of ten steps are wider, and less sure between."""
+    """The losses are Gaussian; Beta components after ten steps are wider, so less certain."""
     losses = torch.cat([bimodal(80, 20), bimodal(15, 15, scale=3)])
     found = predict(losses, labels(100, 30), model=model)
     clean = found.clean_probability
@@ -222,7 +222,7 @@ def test_without_the_monotone_fix_a_very_small_loss_can_be_doubted():
 
 
 def test_without_the_monotone_fix_a_very_large_loss_can_be_believed():
-    """The other way round: wrong labels in a narrow heap, right ones widely spread below."""
+    """Wrong labels in a narrow heap, right ones widely spread below."""
     losses = torch.cat([quantiles(60, 1.5, 0.5), quantiles(100, 2.0, 0.03), torch.tensor([3.0])])
     given = labels(len(losses))
     plain = predict(losses, given, per_class=False, monotone=False).clean_probability
@@ -328,7 +328,7 @@ def test_the_losses_stay_as_they_are(model):
 
 
 def test_a_few_extreme_losses_do_not_move_a_beta_mixture():
-    """The outermost twentieth on either side is not fitted, so how far out it lies is the same."""
+    """The outermost 5 % on either side are left out of the fit, so their values do not matter."""
     losses = bimodal(80, 20).sort().values
     further = losses.clone()
     further[-4:] += 1000

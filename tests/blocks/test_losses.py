@@ -43,7 +43,7 @@ def test_prior_penalty_by_hand():
 
 
 def test_prior_penalty_is_nought_for_an_even_mean_and_positive_else():
-    """Two sure but opposite predictions are even in the mean."""
+    """The mean of two certain but opposite predictions is uniform."""
     assert float(prior_penalty(torch.tensor([[9.0, 0.0], [0.0, 9.0]]))) == pytest.approx(
         0, abs=1e-6
     )

@@ -18,7 +18,7 @@ from ulc.networks.mlp import MLP
 
 
 class Says(nn.Module):
-    """A learner whose logits are its inputs; it remembers what it saw."""
+    """A learner whose logits are its inputs; it records them."""
 
     def forward(self, inputs):
         self.seen = inputs
@@ -62,7 +62,7 @@ class TestSharpen:
         assert torch.equal(sharpen(sure, 0.5), sure)
 
     def test_many_classes_at_a_low_temperature_do_not_vanish(self):
-        """(1/1000)^(1/0.05) = 1e-60 is nothing in single precision."""
+        """(1/1000)^(1/0.05) = 1e-60 is 0 in single precision."""
         found = sharpen(torch.full((1, 1000), 1e-3), 0.05)
         torch.testing.assert_close(found, torch.full((1, 1000), 1e-3))
 
@@ -92,8 +92,8 @@ class TestGuess:
         assert learner.network.dropout.training
 
     def test_each_learner_guesses_in_its_own_mode(self):
-        """The learner by its batch's statistics, which move its running ones; its evaluating
-        peer by its running ones, which stay."""
+        """The learner uses batch statistics and updates its running ones; its peer, in evaluation
+        mode, uses its running statistics and does not change them."""
         learner, peer = new_learner(0), new_learner(1)
         before, peers_before = buffers(learner), buffers(peer)
         view = 3 + 2 * torch.randn(5, 6)

@@ -79,7 +79,7 @@ def test_one_mixture_is_scikit_learns(max_steps, tolerance):
 
 @pytest.mark.parametrize(("max_steps", "tolerance"), [(10, 0.0), (100, 1e-2), (100, 1e-4)])
 def test_many_mixtures_at_once_are_each_scikit_learns(max_steps, tolerance):
-    """Groups of different size and shape, mixed up, each stopping when it would alone."""
+    """Groups of different size and shape in random order; each stops as it would alone."""
     sizes = (150, 12, 61, 30)
     parts = [
         two_gaussians(size, seed, share=share, high=high)
@@ -116,7 +116,7 @@ def test_many_mixtures_at_once_are_each_scikit_learns(max_steps, tolerance):
     high=st.floats(0.0, 1.0),
 )
 def test_the_likelihood_never_falls(seed, size, share, high):
-    """EM's own law. The floor must be next to nothing: adding to a variance is no maximising."""
+    """EM never lowers the likelihood if the variance floor, which is no part of EM, is near 0."""
     values = two_gaussians(size, seed, share=share, high=high)
     group = torch.zeros(size, dtype=torch.long)
     reached = [

@@ -1,4 +1,4 @@
-"""Losses of the whole training set, in order."""
+"""Losses of all training examples, in data set order."""
 
 import torch
 

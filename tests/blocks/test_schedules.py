@@ -1,4 +1,4 @@
-"""How a weight grows, by hand."""
+"""Ramps, by hand."""
 
 import math
 

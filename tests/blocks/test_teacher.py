@@ -1,4 +1,4 @@
-"""A teacher: the running average of a network's weights."""
+"""A teacher: the exponential moving average of a network's weights."""
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ def moved(network):
 
 @pytest.mark.parametrize("keep", [0.0, 0.75, 1.0])
 def test_weights_and_statistics_are_averaged_and_counters_copied(keep):
-    """keep·old + (1 − keep)·new; three batches are three, not ¾ of one."""
+    """keep·old + (1 − keep)·new; the counter of batches is copied, not averaged."""
     network = new_network()
     teacher = Teacher(network)
     old, new = state(teacher.network), state(moved(network))
@@ -46,7 +46,7 @@ def test_weights_and_statistics_are_averaged_and_counters_copied(keep):
 
 
 def test_what_was_first_fades_by_the_share_kept():
-    """A still network: after n steps 0.9ⁿ of the start is left."""
+    """The network does not change: after n steps 0.9ⁿ of the start is left."""
     network = new_network()
     teacher = Teacher(network)
     start, there = network.head.weight.detach().clone(), moved(network).head.weight.detach()
@@ -80,7 +80,7 @@ def test_no_gradient_reaches_it():
 
 
 def test_a_teacher_that_keeps_nothing_says_what_the_network_says():
-    """In evaluation, so its statistics have come along."""
+    """In evaluation mode, so its batch-norm statistics were copied, too."""
     network = new_network()
     teacher = Teacher(network)
     teacher.update(moved(network), 0.0)

@@ -84,7 +84,7 @@ class TestMonteCarloDropout:
             torch.testing.assert_close(std, torch.stack(noises).mean(0))
 
     def test_every_example_meets_the_same_members(self):
-        """Copies of an example get the same prediction, in whatever batch they are."""
+        """Copies of an example get the same prediction in any batch."""
         learner = new_learner(dropout=0.5)
         members = draw_mask_seeds(learner.network, 4)
         inputs = torch.randn(6, 6).repeat(3, 1)

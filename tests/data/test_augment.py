@@ -1,4 +1,4 @@
-"""Laws of views: each example has a draw of its own, and no stored value changes."""
+"""Laws of augmentation: each example has its own random draw, and stored values stay."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ def _seeded():
 
 
 def numbered(count, channels, height, width):
-    """Images in which no pixel is like another, none of them black."""
+    """Images in which all pixels differ and none is black."""
     size = count * channels * height * width
     return torch.arange(1, size + 1).view(count, channels, height, width)
 
@@ -162,7 +162,7 @@ def test_a_strong_view_is_a_weak_one_before_it_is_changed(shift, monkeypatch):
 
 
 def test_a_strong_view_is_covered_last():
-    """At least a quarter of each side is grey, whatever else became of the image."""
+    """At least a quarter of each side is grey, whatever the other operations did."""
     images = torch.randint(128, 256, (60, 3, 16, 8), dtype=torch.uint8)
     grey = (strong_augmentation((3, 16, 8))(images) == 127).all(1)
     assert (grey.sum((1, 2)) >= 4 * 2).all()

@@ -16,7 +16,7 @@ NAMES_100 = [f"name_{k}" for k in range(100)]
 
 
 class Python2Pickler(pickle._Pickler):
-    """Pickles as Python 2 did, which wrote the official files: every string is bytes."""
+    """A pickle as Python 2 wrote the official files: every string is bytes."""
 
     dispatch: ClassVar = dict(pickle._Pickler.dispatch)
 
@@ -34,7 +34,7 @@ class Python2Pickler(pickle._Pickler):
 def write_python2(path, content):
     with path.open("wb") as stream:
         Python2Pickler(stream, protocol=2).dump(content)
-    # NumPy was not split yet.
+    # NumPy 1 has other module names.
     path.write_bytes(path.read_bytes().replace(b"numpy._core.", b"numpy.core."))
 
 
@@ -142,7 +142,7 @@ class Command:
 
 
 class Pointer:
-    """A pickle of this makes an array of bytes that NumPy takes for pointers to objects."""
+    """Its pickle makes an array whose bytes NumPy interprets as pointers to objects."""
 
     def __reduce__(self):
         return np.ndarray, ((1,), np.dtype("O"), b"\1" * 8)

@@ -1,4 +1,4 @@
-"""Folders of images: what is found, how it is read, what is refused."""
+"""Folders of images: which are found, how they are read, which are refused."""
 
 import io
 from pathlib import Path

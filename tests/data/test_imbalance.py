@@ -77,7 +77,7 @@ def test_no_imbalance_keeps_everything():
 )
 @settings(max_examples=60, deadline=None)
 def test_kept_positions_are_in_order_unique_and_empty_no_class(spec, labels, seed):
-    """Class sizes of any unevenness, classes that are empty from the start among them."""
+    """Random class sizes, including empty classes."""
     labels = np.array(labels)
     kept = choose_rows(labels, 5, spec, generator(seed))
     assert (np.diff(kept) > 0).all()
@@ -98,7 +98,7 @@ def test_the_same_seed_keeps_the_same_examples_and_another_seed_others():
     ("sizes", "small"),
     [
         ([100, 100, 100], [0, 0, 0]),
-        ([100, 70, 100], [0, 0, 0]),  # 100 < 1.5 · 70: as good as even
+        ([100, 70, 100], [0, 0, 0]),  # 100 < 1.5 · 70: counts as even
         ([90, 60, 90], [0, 1, 0]),  # 90 = 1.5 · 60
         ([10, 100, 10, 100], [1, 0, 1, 0]),
         ([100, 50, 10], [0, 1, 1]),  # the mean is 53.3

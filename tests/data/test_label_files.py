@@ -82,7 +82,7 @@ class Command:
 
 
 class Pointer:
-    """A pickle of this makes an array of bytes that NumPy takes for pointers to objects."""
+    """Its pickle makes an array whose bytes NumPy interprets as pointers to objects."""
 
     def __reduce__(self):
         return np.ndarray, ((1,), np.dtype("O"), b"\1" * 8)

@@ -1,4 +1,4 @@
-"""From stored inputs to what a network takes, worked by hand."""
+"""Normalisation of inputs, by hand."""
 
 import numpy as np
 import pytest

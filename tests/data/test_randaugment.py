@@ -1,4 +1,4 @@
-"""RandAugment: operations as Pillow has them, drawn for each image by itself."""
+"""RandAugment: Pillow's operations, drawn for each image separately."""
 
 import numpy as np
 import pytest
@@ -135,7 +135,7 @@ def test_three_thirds_of_a_right_angle_are_a_quarter_turn():
 @pytest.mark.usefixtures("level_has_the_sign")
 @pytest.mark.parametrize("size", [(24, 24), (14, 30), (31, 16)], ids=str)
 def test_rotation_is_pillows_also_where_the_image_is_not_square(size):
-    """But for the odd pixel that lies halfway between two."""
+    """Except single pixels that lie halfway between two."""
     levels = torch.cat([LEVELS, -LEVELS])
     pixels = np.random.default_rng(0).integers(1, 256, (18, *size, 3)).astype(np.uint8)
     ours = randaugment.rotate(planes(pixels), levels)

@@ -1,4 +1,4 @@
-"""What the sources hand over: the embedded slice, and a user's own arrays."""
+"""The data of sources: the images inside the package, and a user's own arrays."""
 
 from importlib.resources import files
 

@@ -1,4 +1,4 @@
-"""Tables: which column is what, labels and ids, images, and what is refused."""
+"""Tables: roles of columns, labels and ids, images, and what is refused."""
 
 from pathlib import Path
 

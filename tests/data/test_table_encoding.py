@@ -1,4 +1,4 @@
-"""From columns to vectors: every rule, and that new rows are treated like old ones."""
+"""Encoding of columns as vectors: every rule, for training rows and new rows."""
 
 import numpy as np
 import pandas as pd
@@ -76,7 +76,7 @@ def test_categories_have_a_column_a_level_and_one_for_nothing():
 
 
 def test_a_level_never_met_is_all_zeros():
-    """Before standardising, so it lies at −mean/std of each."""
+    """Zeros before standardisation, so −mean/std after it."""
     encoding = fit(a=["u", "v", "u", "v"])
     assert np.allclose(encode(encoding, a=["w", None]), [[-1, -1], [-1, -1]])
 

@@ -1,4 +1,4 @@
-"""Laws of the only thing an algorithm sees of the data."""
+"""Laws of the training data that an algorithm sees."""
 
 from dataclasses import fields, replace
 
@@ -40,7 +40,7 @@ def vectors(count):
 
 
 def images(count):
-    """Black images but for a centre of brightness i."""
+    """Black images with a centre of brightness i."""
     stored = torch.zeros(count, 1, 9, 9, dtype=torch.uint8)
     stored[:, 0, 4, 4] = torch.arange(count, dtype=torch.uint8)
     return TensorData(
@@ -135,7 +135,7 @@ def test_no_pass_changes_what_is_stored(make):
 
 
 def test_images_are_normalised_after_they_are_augmented():
-    """The border that a crop brings in is black, which is (0 − 0.5) / 0.25 = −2 to a network."""
+    """The border of a crop is black, which a network sees as (0 − 0.5) / 0.25 = −2."""
     view = next(images(40).batches(40)).inputs
     assert view.dtype == torch.float32
     assert torch.equal(view[:, :, 0].unique(), torch.tensor([-2.0]))
@@ -154,7 +154,7 @@ def test_trusted_examples_are_met_once_beside_as_many_batches_of_doubtful_ones(m
     assert torch.equal(indices(known).sort().values, trusted.nonzero().squeeze(1))
     assert not trusted[indices(unknown)].any()
     assert all(len(batch.views) == 2 for pair in pairs for batch in pair)
-    # Pass after pass: no doubtful example is met twice more often than another.
+    # In repeated passes, no doubtful example comes two times more often than another.
     times = torch.bincount(indices(unknown), minlength=len(mask))[~trusted]
     assert times.max() - times.min() <= 1
 
@@ -237,7 +237,7 @@ def test_pairs_without_strong_views_are_the_pairs_there_were():
 
 
 def test_weights_say_how_often_an_example_is_drawn():
-    """Of weights 1, 3, …: the expected count is the weight's share; a pass is as long as ever."""
+    """The expected count is proportional to the weight; a pass has the usual length."""
     weights = torch.tensor([1.0, 3.0, 1e-9, 4.0, 2.0])
     data = replace(vectors(5), weights=weights)
     drawn = torch.cat([batch.index for _ in range(2000) for batch in data.batches(2)])
@@ -260,7 +260,7 @@ def test_three_examples_are_too_few():
 
 
 def reachable(value):
-    """Every array in an object, however deep."""
+    """Every array in an object, at any depth."""
     if isinstance(value, torch.Tensor):
         yield value.numpy()
     elif isinstance(value, np.ndarray):
@@ -297,7 +297,7 @@ def test_no_true_label_can_be_reached_from_the_training_data(prepared):
     held = [each for name in names for each in reachable(getattr(prepared.training, name))]
     assert any(np.array_equal(each, prepared.training.given.numpy()) for each in held)
     assert not any(np.array_equal(each, true) for each in held)
-    # Nor which labels are wrong, in whatever form: no other array has a value per example.
+    # No other array has a value per example, so none can tell which labels are wrong.
     per_example = [each for each in held if each.shape[:1] == (size,)]
     assert sorted(each.shape for each in per_example) == [(size,), (size, 4)]
 
@@ -341,7 +341,7 @@ def test_noise_does_not_change_which_examples_are_kept():
 
 
 def test_where_labels_came_wrong_the_truth_decides_which_class_is_cut():
-    """Given and true labels cross: cut by the truth, 20 of one true class and 5 of the other."""
+    """True labels decide the sizes: 20 of one true class and 5 of the other."""
     np.savez("toy.npz", X=np.eye(40), y=np.arange(40) // 20, y_true=np.arange(40) % 2)
     spec = RunSpec(
         data=DataSpec(source="npz", path="toy.npz"), imbalance=ImbalanceSpec(kind="half", ratio=4)

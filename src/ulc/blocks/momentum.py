@@ -53,5 +53,4 @@ class Momentum:
         for group, saved in zip(self.param_groups, state["param_groups"], strict=True):
             group.update({name: saved[name] for name in group if name != "params"})
         for number, momentum in enumerate(self.momenta.values()):
-            saved = state["state"].get(number, {}).get("momentum_buffer")
-            momentum.zero_() if saved is None else momentum.copy_(saved)  # None before a step
+            momentum.copy_(state["state"][number]["momentum_buffer"])
