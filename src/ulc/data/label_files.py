@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.data.sources.npz import read_arrays, whole_numbers
+from ulc.data.sources.npz import read_arrays, to_whole_numbers
 from ulc.data.sources.unpickling import Plain
 from ulc.errors import InputError
 from ulc.storage.files import write_whole
@@ -29,7 +29,7 @@ def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
             f"{path}: {'say which labels' if key is None else f'no labels {key!r} in it'} "
             f"(noise.key); it holds {', '.join(map(str, content))}"
         )
-    return whole_numbers(np.asarray(content[key]), f"{path}: {key}")
+    return to_whole_numbers(np.asarray(content[key]), f"{path}: {key}")
 
 
 def read_json_labels(path: Path) -> NDArray[np.int64]:
@@ -41,7 +41,7 @@ def read_json_labels(path: Path) -> NDArray[np.int64]:
         raise InputError(f"{path}: not a JSON list ({error}); write it again") from None
     if not isinstance(content, list) or labels.ndim != 1:
         raise InputError(f"{path}: not a flat list of labels; give one whole number per example")
-    return whole_numbers(labels, str(path))
+    return to_whole_numbers(labels, str(path))
 
 
 def read_pt_labels(path: Path) -> dict[str, Any]:

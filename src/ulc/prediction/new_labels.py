@@ -90,7 +90,7 @@ def read_npz_labels(
         return None
     if arrays["y"].dtype.kind in npz.TEXT:
         return list(npz.read_texts(arrays["y"], f"{where}: y"))
-    numbers = npz.whole_numbers(arrays["y"], f"{where}: y").tolist()
+    numbers = npz.to_whole_numbers(arrays["y"], f"{where}: y").tolist()
     names: Sequence[str] = ()
     if "class_names" in arrays:
         names = npz.read_texts(arrays["class_names"], f"{where}: class_names")

@@ -60,7 +60,7 @@ def parse_labels(
     if any(each.dtype.kind in TEXT for each in given.values()):
         return parse_text_labels(given, names, where)
     labels: dict[str, Integers] = {
-        name: whole_numbers(each, f"{where}: {name}") for name, each in given.items()
+        name: to_whole_numbers(each, f"{where}: {name}") for name, each in given.items()
     }
     return infer_class_names(names, labels, where), labels
 
@@ -156,7 +156,7 @@ def as_inputs(array: NDArray[Any], what: str) -> NDArray[Any]:
     return array
 
 
-def whole_numbers(array: NDArray[Any], what: str) -> NDArray[np.int64]:
+def to_whole_numbers(array: NDArray[Any], what: str) -> NDArray[np.int64]:
     """Labels as int64; floats such as 3.0 are allowed, 3.5 is not."""
     if array.dtype.kind not in REAL or array.ndim != 1:
         raise InputError(

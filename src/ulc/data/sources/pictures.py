@@ -110,7 +110,7 @@ def common_size(pictures: Sequence[Picture]) -> Size | None:
     """The size of the images if all have the same size of at most `SIZE` pixels, else None."""
     sizes: set[Size] = set()
     for picture in pictures:
-        size = measure(picture)
+        size = measure_size(picture)
         if size is not None:
             sizes.add(size)
         if len(sizes) > 1 or (size is not None and max(size) > SIZE):
@@ -118,7 +118,7 @@ def common_size(pictures: Sequence[Picture]) -> Size | None:
     return sizes.pop() if sizes else None
 
 
-def measure(picture: Picture) -> Size | None:
+def measure_size(picture: Picture) -> Size | None:
     """Size of an image after rotation by EXIF, without reading its pixels."""
     try:
         with picture.open() as stream, Image.open(stream) as image:
