@@ -103,7 +103,7 @@ def write_run(path: Path, judgement: Judgement, names: list[str], data: DataSpec
     )
     folder.write_json("environment.json", {"packages": {"ulc": version("ulc")}})
     buffer = io.BytesIO()
-    np.savez(buffer, **judgement.arrays())  # type: ignore[arg-type]
+    np.savez(buffer, **judgement.stored())  # type: ignore[arg-type]
     folder.write("judgement.npz", buffer.getvalue())
     folder.write_records([{"epoch": 0, "train": {"loss": 1.0}}])
     folder.write_json("summary.json", {})

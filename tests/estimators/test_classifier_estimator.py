@@ -19,10 +19,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
+from stub_data import LABEL_COLUMNS
 from ulc import InputError, Judgement, NoisyLabelClassifier, ULCClassifier
 from ulc.algorithms import ALGORITHMS
 from ulc.data.held_out import draw_held_out
-from ulc.labels.table import COLUMNS
 from ulc.labels.unseen import judge_unseen
 from ulc.settings.automatic import settings
 
@@ -87,7 +87,8 @@ def test_string_labels_come_back_as_strings(fitted):
     assert fitted.predict(vectors).dtype == FRUIT.dtype
     assert fitted.correct_labels().dtype == FRUIT.dtype
     table = fitted.find_label_issues()
-    assert list(table.columns) == list(COLUMNS)
+    assert list(table.columns) == LABEL_COLUMNS
+    assert set(table.score_kind) == {"omega"}
     assert table.given_label.tolist() == FRUIT[given].tolist()
     assert table.index.tolist() == table.id.tolist() == list(range(len(given)))
     changed = fitted.correct_labels() != FRUIT[given]

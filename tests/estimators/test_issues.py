@@ -9,10 +9,10 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
+from stub_data import LABEL_COLUMNS
 from ulc import InputError, find_label_issues
 from ulc.blocks.loss_mixture import GaussianLossMixture
 from ulc.labels.confusion import ConfusionModel
-from ulc.labels.table import COLUMNS
 
 FRUIT = np.array(["apple", "banana", "cherry"])
 
@@ -35,7 +35,8 @@ def losses_of(probability, given):
 def test_probabilities_give_issues_and_suggestions(noisy):
     _, given, true, probability = noisy
     table = find_label_issues(FRUIT[given], pred_probs=probability)
-    assert list(table.columns) == list(COLUMNS)
+    assert list(table.columns) == LABEL_COLUMNS
+    assert set(table.score_kind) == {"posterior"}
     wrong = given != true
     assert (table.is_label_issue == wrong).mean() > 0.9
     assert (table.suggested_label == FRUIT[true]).mean() > 0.9
@@ -56,7 +57,8 @@ def test_losses_are_judged_by_a_mixture_for_each_class_and_suggest_nothing(noisy
     _, given, _, probability = noisy
     losses = losses_of(probability, given)
     table = find_label_issues(FRUIT[given], losses=losses)
-    assert list(table.columns) == list(COLUMNS)
+    assert list(table.columns) == LABEL_COLUMNS
+    assert set(table.score_kind) == {"mixture"}
     model = GaussianLossMixture(per_class=True, one_component_guard=True)
     belief = model.fit_predict(torch.from_numpy(losses), torch.from_numpy(given), 3)
     np.testing.assert_array_equal(table.label_score, belief.clean_probability.numpy())

@@ -2,17 +2,20 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from stub_data import LABEL_COLUMNS
+from ulc.labels.health import health
 from ulc.labels.judgement import Judgement
 from ulc.labels.table import (
-    COLUMNS,
     as_csv,
     as_parquet,
     corrected_columns,
     label_columns,
+    label_frame,
     label_rows,
 )
 
@@ -62,9 +65,50 @@ def test_without_an_opinion_a_label_is_believed_as_far_as_it_is_predicted():
     assert np.isnan(plain.aleatoric).all()
 
 
-def test_it_is_stored_and_made_again_by_name(judgement):
-    again = Judgement(**judgement.arrays())
+@pytest.mark.parametrize("kind", ["posterior", "omega", "algorithm", "mixture"])
+def test_what_is_stored_is_read_again(judgement, kind, tmp_path):
+    np.savez(tmp_path / "judgement.npz", **replace(judgement, score_kind=kind).stored())
+    with np.load(tmp_path / "judgement.npz") as content:
+        again = Judgement.from_stored(dict(content))
     assert again.corrected.tolist() == judgement.corrected.tolist()
+    assert again.score_kind == kind
+
+
+@pytest.mark.parametrize("kind", [None, "guess"])
+def test_a_stored_judgement_without_a_known_kind_of_score_is_refused(judgement, kind):
+    content = judgement.arrays() | ({} if kind is None else {"score_kind": np.array(kind)})
+    with pytest.raises(ValueError, match="score_kind"):
+        Judgement.from_stored(content)
+
+
+def test_a_posterior_scores_and_suggests(judgement):
+    """Third row: the posterior of its given class 2 is 0.3, that of class 1 is 0.6."""
+    posterior = np.array([[1.0, 0, 0], [0.5, 0.5, 0], [0.1, 0.6, 0.3]])
+    judged = judgement.with_posterior(posterior)
+    assert judged.score_kind == "posterior"
+    assert judged.clean_probability.tolist() == [1, 0.5, 0.3]
+    assert judged.suggested.tolist() == [0, 0, 1]
+    assert judged.issues(0.5).tolist() == [False, False, True]
+    assert judged.prediction is judgement.prediction
+
+
+def test_judgements_of_two_parts_become_one_in_the_order_of_the_rows(judgement):
+    whole = replace(judgement, score_kind="omega")
+    first, second = whole.select(np.array([0, 2])), whole.select(np.array([1]))
+    again = first.beside(second, np.array([0, 2]), np.array([1]))
+    for name, values in whole.arrays().items():
+        np.testing.assert_array_equal(again.arrays()[name], values)
+    assert again.score_kind == "omega"
+
+
+@pytest.mark.parametrize("kind", ["posterior", "omega", "algorithm", "mixture"])
+def test_every_table_names_the_kind_of_score(judgement, kind):
+    judgement = replace(judgement, score_kind=kind)
+    columns = label_columns(judgement, ("cat", "dog", "cow"), 0.5)
+    frame = label_frame(judgement, np.array(["cat", "dog", "cow"]), 0.5)
+    assert set(columns["score_kind"]) == set(frame["score_kind"]) == {kind}
+    assert list(columns) == list(frame.columns) == LABEL_COLUMNS
+    assert health(judgement, ("cat", "dog", "cow"), 0.5)["score_kind"] == kind
 
 
 def test_the_table_has_the_most_suspicious_label_first(judgement):
@@ -75,6 +119,7 @@ def test_the_table_has_the_most_suspicious_label_first(judgement):
         "id": 1,
         "is_label_issue": True,
         "label_score": 0.0,
+        "score_kind": "algorithm",
         "given_label": "dog",
         "predicted_label": "cat",
         "suggested_label": "cat",
@@ -92,8 +137,8 @@ def test_the_csv_has_a_header_and_a_line_a_label(judgement):
     lines = (
         as_csv(label_columns(judgement, ("cat", "dog", "cow, brown"), 0.5)).decode().splitlines()
     )
-    assert lines[0].split(",") == list(COLUMNS)
-    assert lines[1].startswith("1,True,0.0,dog,cat,cat,0.5,0.2,")
+    assert lines[0].split(",") == LABEL_COLUMNS
+    assert lines[1].startswith("1,True,0.0,algorithm,dog,cat,cat,0.5,0.2,")
     assert '"cow, brown"' in lines[2]
     assert len(lines) == 4
 
@@ -103,7 +148,7 @@ def test_the_csv_holds_what_the_rows_hold_to_the_byte(judgement):
     names, ids = ("cat", "dog", "cow"), ("/a/ü.png", "x,y", 'quoted "z"')
     rows = label_rows(judgement, names, 0.5, ids)
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(buffer, LABEL_COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     assert as_csv(label_columns(judgement, names, 0.5, ids)) == buffer.getvalue().encode()
@@ -117,7 +162,7 @@ def test_parquet_holds_the_same_as_csv_with_types(judgement, ids):
     columns = label_columns(judgement, ("cat", "dog", "cow"), 0.5, ids, verified)
     text = pd.read_csv(io.BytesIO(as_csv(columns)))
     typed = pd.read_parquet(io.BytesIO(as_parquet(columns)))
-    assert list(typed.columns) == [*COLUMNS, "verified"]
+    assert list(typed.columns) == [*LABEL_COLUMNS, "verified"]
     assert typed["is_label_issue"].dtype == bool
     assert typed["epistemic"].isna().sum() == 1
     pd.testing.assert_frame_equal(text, typed, check_dtype=False)
@@ -128,7 +173,7 @@ def test_verified_labels_are_marked_and_come_last(judgement):
     columns = label_columns(
         judgement.with_verified(verified), ("cat", "dog", "cow"), 0.6, verified=verified
     )
-    assert list(columns) == [*COLUMNS, "verified"]
+    assert list(columns) == [*LABEL_COLUMNS, "verified"]
     assert columns["id"].tolist() == [2, 0, 1]
     assert columns["verified"].tolist() == [False, False, True]
     assert not columns["is_label_issue"].any()

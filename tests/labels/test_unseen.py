@@ -1,5 +1,7 @@
 """Labels outside training are believed as training labels of the same loss were."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given as drawn
@@ -117,6 +119,11 @@ def test_uncertainties_ride_along_and_are_nothing_where_nobody_gave_them(trainin
     np.testing.assert_array_equal(told.epistemic, [0.1, 0.2])
     assert np.isnan(told.aleatoric).all()
     np.testing.assert_array_equal(told.prediction, prediction)
+
+
+def test_scores_from_training_labels_keep_the_kind_of_these(training):
+    omega = replace(training, score_kind="omega")
+    assert judge_unseen(omega, np.full((1, 3), 1 / 3), np.array([0])).score_kind == "omega"
 
 
 def test_no_labels_are_no_opinion(training):

@@ -15,7 +15,7 @@ from ulc.errors import InputError
 from ulc.training.run import run as train_run
 
 NAMES = ("cat", "dog", "чай")
-SCORED = {"is_label_issue", "label_score", "given_label", "suggested_label", "loss"}
+SCORED = {"is_label_issue", "label_score", "score_kind", "given_label", "suggested_label", "loss"}
 
 
 def rows(count=60, seed=0):

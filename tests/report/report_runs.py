@@ -5,6 +5,7 @@ from importlib.metadata import version
 import numpy as np
 
 from ulc.config import DataSpec, RunSpec
+from ulc.labels.confusion import ConfusionModel
 from ulc.labels.judgement import Judgement
 from ulc.labels.table import as_csv, label_columns
 from ulc.storage.run_folder import RunFolder
@@ -33,6 +34,13 @@ def toy_judgement(rows, classes, *, wrong=0.3, seed=0, measured=True):
     )
 
 
+def toy_posterior(judgement):
+    """A confusion model fitted to a judgement, and the judgement under its posterior."""
+    confusion = ConfusionModel.fit(judgement.prediction, judgement.given)
+    posterior = confusion.posterior(judgement.prediction, judgement.given)
+    return confusion, judgement.with_posterior(posterior)
+
+
 def toy_records(epochs=4):
     return [
         {
@@ -45,7 +53,16 @@ def toy_records(epochs=4):
 
 
 def write_run(
-    path, judgement, class_names, *, data=None, ids=None, spec=None, records=None, facts=None
+    path,
+    judgement,
+    class_names,
+    *,
+    data=None,
+    ids=None,
+    spec=None,
+    records=None,
+    facts=None,
+    confusion=None,
 ):
     """All files that a report reads."""
     spec = spec or RunSpec(data=data or DataSpec(), epochs=4)
@@ -61,7 +78,9 @@ def write_run(
     if ids is not None:
         folder.write_json("ids.json", list(ids))
     folder.write_json("environment.json", {"packages": {"ulc": version("ulc")}})
-    folder.write_arrays("judgement.npz", judgement.arrays())
+    folder.write_arrays("judgement.npz", judgement.stored())
+    if confusion is not None:
+        folder.write_json("confusion.json", confusion.model_dump(mode="json"))
     folder.write_records(toy_records() if records is None else records)
     folder.write("labels.csv", as_csv(label_columns(judgement, class_names, 0.5, ids)))
     folder.write_json("summary.json", {})
@@ -69,10 +88,12 @@ def write_run(
     return folder
 
 
-def flower_table(path, rows=90, seed=0):
+def flower_table(path, rows=90, seed=0, posterior=False):
     """A table with an id column, and its run: three classes, one with a name that attacks."""
     rng = np.random.default_rng(seed)
-    judgement = toy_judgement(rows, 3, seed=seed)
+    judgement, confusion = toy_judgement(rows, 3, seed=seed), None
+    if posterior:
+        confusion, judgement = toy_posterior(judgement)
     names = ("iris", "rose, wild", NASTY)
     ids = [f"flower-{row:03}" for row in range(rows)]
     lines = ["id,label,petal,sepal,note"]
@@ -84,4 +105,4 @@ def flower_table(path, rows=90, seed=0):
     path.mkdir(parents=True, exist_ok=True)
     (path / "flowers.csv").write_text("\n".join(lines) + "\n")
     data = DataSpec(source="table", path=str(path / "flowers.csv"))
-    return write_run(path / "run", judgement, names, data=data, ids=ids)
+    return write_run(path / "run", judgement, names, data=data, ids=ids, confusion=confusion)

@@ -4,16 +4,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_runs import toy_judgement, toy_records, write_run
+from report_runs import toy_judgement, toy_posterior, toy_records, write_run
 
 from ulc.config import RunSpec
+from ulc.labels.confusion import with_temperature
+from ulc.labels.health import frequent_pairs
 from ulc.labels.judgement import Judgement
 from ulc.report import findings as module
-from ulc.report.figures import loss_against_uncertainty, loss_histogram
+from ulc.report.figures import loss_against_uncertainty, loss_histogram, score_histogram
 from ulc.report.findings import Findings
 from ulc.report.losses import class_losses
-from ulc.report.overview import class_rows, frequent_pairs, heat_map
+from ulc.report.overview import class_rows, heat_map
 from ulc.report.page import make_report
+from ulc.report.scores import class_scores
+from ulc.report.suspects import bayes_factors
 from ulc.report.svg import element, ticks
 from ulc.report.training_record import gain, judging_run, learning_curves, warnings
 
@@ -49,7 +53,10 @@ def test_the_three_counts_and_the_noise_matrix_by_hand():
     rows = {row.number: row for row in class_rows(ours).rows}
     assert (rows[0].given, rows[0].wrong, rows[0].missing) == (2, 1, 1)
     assert rows[0].belongs == pytest.approx(2.125)
-    assert [(p.given, p.suggested, p.count) for p in frequent_pairs(ours)] == [(0, 1, 1), (1, 0, 1)]
+    assert [(p.given, p.suggested, p.count) for p in frequent_pairs(ours.pairs, 10)] == [
+        (0, 1, 1),
+        (1, 0, 1),
+    ]
 
 
 @given(st.integers(2, 6), st.integers(8, 60), st.integers(0, 99))
@@ -104,11 +111,52 @@ def test_histograms_count_every_label_and_curves_lie_on_them():
     for each in (large, small):
         assert each.right.sum() + each.wrong.sum() == pytest.approx(1)
     width = large.edges[1]
-    assert (large.low + large.high).sum() * (large.at[1] / width) == pytest.approx(1, abs=0.02)
-    assert large.at[large.low.argmax()] == pytest.approx(1, abs=0.15)
-    assert large.at[large.high.argmax()] == pytest.approx(5, abs=0.3)
+    assert (large.low + large.high).sum() * (large.grid[1] / width) == pytest.approx(1, abs=0.02)
+    assert large.grid[large.low.argmax()] == pytest.approx(1, abs=0.15)
+    assert large.grid[large.high.argmax()] == pytest.approx(5, abs=0.3)
     svg = loss_histogram(large, "<i>")
     assert 'role="img"' in svg
+    assert "&lt;i&gt;" in svg
+    assert "<i>" not in svg
+
+
+def test_the_factors_of_a_posterior_are_those_of_bayes_rule():
+    """For the given and the suggested class: q · P(given | class), over the sum of all classes."""
+    confusion, judgement = toy_posterior(toy_judgement(300, 4))
+    names = tuple(f"c{k}" for k in range(4))
+    ours = Findings.from_judgement(judgement, names, np.zeros(4, bool), 0.5, confusion)
+    assert ours.score_kind == "posterior"
+    tempered = with_temperature(judgement.prediction, confusion.temperature)
+    transition = np.array(confusion.transition)
+    assert len(ours.suspects) > 20
+    for row in ours.suspects:
+        total = (tempered[row] * transition[:, ours.given[row]]).sum()
+        for model, share, posterior in bayes_factors(ours, row):
+            assert model * share / total == pytest.approx(posterior, abs=1e-4)
+        factors = bayes_factors(ours, row)
+        assert factors[0][2] == pytest.approx(ours.score[row], abs=1e-6)
+        assert factors[1][2] > factors[0][2]
+
+
+def test_scores_that_are_no_posterior_have_no_factors():
+    ours = found(toy_judgement(60, 3))
+    assert ours.evidence is None
+    assert bayes_factors(ours, 0) is None
+
+
+def test_histograms_of_scores_count_every_label_and_split_at_the_threshold():
+    confusion, judgement = toy_posterior(toy_judgement(900, 3))
+    names = ("<i>", "b", "c")
+    ours = Findings.from_judgement(judgement, names, np.zeros(3, bool), 0.5, confusion)
+    for each in class_scores(ours, [2, 0]):
+        members = ours.given == each.number
+        assert each.right.sum() + each.wrong.sum() == pytest.approx(1)
+        assert each.wrong.sum() == pytest.approx(ours.issue[members].mean())
+        assert each.wrong[each.edges[:-1] >= 0.5].sum() == 0
+        assert each.number not in dict(each.confusions)
+        assert each.confusions == sorted(each.confusions, key=lambda pair: -pair[1])
+    svg = score_histogram(each, "<i>", 0.5)
+    assert "threshold-line" in svg
     assert "&lt;i&gt;" in svg
     assert "<i>" not in svg
 

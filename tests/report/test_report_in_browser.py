@@ -61,6 +61,32 @@ def test_the_gallery_shows_the_most_suspicious_labels_first(page, flowers):
     assert shown(page) == expected[24:48]
 
 
+def test_a_card_of_an_audit_shows_bayes_rule(chromium, tmp_path):
+    folder = flower_table(tmp_path, posterior=True)
+    path = folder.path / "report.html"
+    path.write_text(make_report(folder).html, encoding="utf-8")
+    page = chromium.new_page()
+    page.goto(path.as_uri())
+    card = page.locator("#cards .card").first
+    assert not card.locator(".reasons table").is_visible()
+    card.locator("summary", has_text="Why").click()
+    table = card.locator(".reasons table")
+    assert table.is_visible()
+    rows = table.locator("tbody tr")
+    assert rows.count() == 2
+    assert rows.locator("th").all_text_contents() == [
+        card.locator(".given").text_content(), card.locator(".suggested").text_content(),
+    ]  # fmt: skip
+    score = card.locator(".facts dd").first.text_content()
+    assert rows.first.locator("td").last.text_content() == score
+    assert decided(page)[0] == ""
+    page.close()
+
+
+def test_a_card_of_another_run_shows_none(page):
+    assert page.locator("#cards .reasons details").count() == 0
+
+
 def test_labels_are_filtered_by_class_pair_text_and_decision(page, flowers):
     rows = suspects(flowers[0])
     page.select_option("#page-size", "96")

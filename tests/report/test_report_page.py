@@ -118,6 +118,46 @@ def test_a_suspect_says_what_labels_csv_says(flowers, html):
         assert np.allclose([each[key] for each in listed], table[column])
 
 
+def page_data(html):
+    found = [text for attrs, text in Reader(html).all("script") if attrs.get("id") == "page-data"]
+    return json.loads(found[0])
+
+
+def test_an_audit_s_page_draws_the_posterior_that_decided(tmp_path):
+    folder = flower_table(tmp_path, posterior=True)
+    html = make_report(folder).html
+    assert "posterior scores, class by class" in html
+    assert "(score_kind: posterior)" in html
+    assert html.count("threshold-line") >= 3 + 1  # a line in each class's plot, and its style
+    assert "mixture of two Gaussians" not in html
+    assert "right-line" not in re.search(r'<section id="why".*?</section>', html, re.DOTALL)[0]
+    assert page_data(html)["score_kind"] == "posterior"
+    for record in suspects(html):
+        (_, _, given), (_, _, suggested) = record["why"]
+        assert given == pytest.approx(record["score"], abs=1e-6)
+        assert suggested > given
+
+
+def test_a_page_without_a_posterior_draws_losses(html):
+    assert "losses, class by class" in html
+    assert "(score_kind: algorithm)" in html
+    assert page_data(html)["score_kind"] == "algorithm"
+    section = re.search(r'<section id="why".*?</section>', html, re.DOTALL)[0]
+    assert section.count("<polyline") == 6  # two components in each of three classes
+    assert "threshold-line" not in section
+    assert all("why" not in record for record in suspects(html))
+
+
+@pytest.mark.parametrize("damage", [None, {"temperature": 1.0, "transition": [[1.0]]}])
+def test_a_posterior_without_its_confusion_model_is_refused(tmp_path, ulc, damage):
+    folder = flower_table(tmp_path, posterior=True)
+    if damage is None:
+        (folder.path / "confusion.json").unlink()
+    else:
+        folder.write_json("confusion.json", damage)
+    assert "confusion.json" in sentence(ulc, folder.path)
+
+
 def test_rows_of_a_table_show_their_values_but_no_true_label(flowers, html):
     data = [text for attrs, text in Reader(html).all("script") if attrs.get("id") == "page-data"]
     assert json.loads(data[0])["columns"] == ["petal", "sepal", "note"]
@@ -190,7 +230,7 @@ def test_rows_of_an_npz_file(tmp_path, kind):
         assert np.allclose([float(each) for each in first["values"]], values[first["row"]])
     else:
         assert "values" not in first
-        assert "99 numbers, which nobody can read" in html
+        assert "vector of 99 numbers, which is not shown" in html
 
 
 def test_a_table_that_changed_is_not_shown(tmp_path):
@@ -212,7 +252,7 @@ def test_a_method_without_uncertainty_and_a_run_without_suspects(tmp_path):
     page = make_report(write_run(tmp_path / "run", judgement, ("a", "b", "c")))
     assert page.suspects == 0
     assert "No label looks wrong" in page.html
-    assert "does not measure how sure the model is" in page.html
+    assert "does not estimate the uncertainty of the model" in page.html
 
 
 @pytest.mark.slow
@@ -240,7 +280,7 @@ def test_many_classes_do_not_blow_it_up(tmp_path):
     assert len(page.html.encode()) < 2_000_000
     drawn = 40
     there = len(np.unique(judgement.given))
-    assert f"{there - drawn} more classes are not drawn" in page.html
+    assert f"{there - drawn} others are not" in page.html
     assert "The 570 classes with the fewest corrections are left out" in page.html
 
 
@@ -297,7 +337,7 @@ def test_a_run_of_another_version(tmp_path, ulc):
     folder = flower_table(tmp_path)
     folder.write_json("environment.json", {"packages": {"ulc": "9.9"}})
     assert ulc("report", folder.path)[0] == 0  # what can be read is read
-    arrays = toy_judgement(90, 3).arrays() | {"mood": np.zeros(90)}
+    arrays = toy_judgement(90, 3).stored() | {"mood": np.zeros(90)}
     folder.write_arrays("judgement.npz", arrays)
     said = sentence(ulc, folder.path)
     assert "made by ulc 9.9, which this version" in said

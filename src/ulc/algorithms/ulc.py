@@ -244,6 +244,7 @@ class ULC(Algorithm):
             prediction=array(self.prediction.mean(0)),
             epistemic=array(self.doubt.mean(0)),
             aleatoric=array(self.instance_std.mean((0, 2))),
+            score_kind="omega",
         )
 
     def outputs(self) -> dict[str, NDArray[Any]]:

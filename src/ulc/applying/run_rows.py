@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
-from ulc.labels.table import as_objects, issues, rounded
+from ulc.labels.table import as_objects, rounded
 from ulc.storage.run_folder import RunFolder
 from ulc.typing import Floats
 
@@ -56,7 +56,7 @@ class RunRows:
             ids=None if ids is None else tuple(ids),
             given=texts[judgement.given],
             suggested=texts[judgement.suggested],
-            issue=issues(judgement, folder.threshold),
+            issue=judgement.issues(folder.threshold),
             score=rounded(judgement.clean_probability),
             verified=folder.verified,
         )

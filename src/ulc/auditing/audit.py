@@ -139,7 +139,7 @@ class Audit:
             ulc_spec, choice = choices.by_noise(ulc_spec, self.spec, rate)
             self.say(choice)
             ulc = self.train("ULC", ulc_spec, prepared)
-            judged = self.judged(elsewhere, ulc, prepared)
+            judged = self.judged(folder, elsewhere, ulc, prepared)
             self.hand_over(folder, judged, plain, ulc, source, prepared, elsewhere)
         return folder
 
@@ -197,7 +197,9 @@ class Audit:
         folder.write_arrays("out_of_fold.npz", {"probability": probability})
         return probability
 
-    def judged(self, elsewhere: Floats, ulc: Trained, prepared: Prepared) -> "LabelFiles":
+    def judged(
+        self, folder: RunFolder, elsewhere: Floats, ulc: Trained, prepared: Prepared
+    ) -> LabelFiles:
         """Every label, by plain predictions out of fold and ULC's together.
 
         ULC learns from the rows that it judges, and has only that fault; the other way round the
@@ -209,8 +211,9 @@ class Audit:
         together = elsewhere if self.by_heart else mean_of(elsewhere, judgement.prediction)
         judgement = replace(judgement, prediction=together)
         noise = ConfusionModel.fit(*some(together, judgement.given))
+        folder.write_json("confusion.json", noise.model_dump(mode="json"))
         return LabelFiles(
-            judgement.under(noise.posterior(together, judgement.given)),
+            judgement.with_posterior(noise.posterior(together, judgement.given)),
             prepared.class_names,
             THRESHOLD,
             prepared.ids,

@@ -76,7 +76,10 @@ def from_losses(labels: NDArray[Any], losses: Floats, index: Any) -> "DataFrame"
     clean = clean_probability(losses, given, len(classes))
     one_hot = np.eye(len(classes), dtype=np.float32)[given]
     frame = label_frame(
-        Judgement(given, clean, one_hot, nothing, nothing), classes, THRESHOLD, index
+        Judgement(given, clean, one_hot, nothing, nothing, score_kind="mixture"),
+        classes,
+        THRESHOLD,
+        index,
     )
     frame["is_label_issue"] = clean < THRESHOLD
     frame["predicted_label"] = frame["suggested_label"] = None
@@ -97,7 +100,7 @@ def from_probabilities(
     entropy = -(probability * log_probability).sum(1) / math.log(len(names))
     nothing = np.full(len(given), np.nan, np.float32)
     judgement = Judgement(given, chosen, probability, entropy.clip(0, 1), nothing)
-    return label_frame(judgement.under(posterior), names, THRESHOLD, index)
+    return label_frame(judgement.with_posterior(posterior), names, THRESHOLD, index)
 
 
 def clean_probability(losses: Floats, given: Integers, classes: int) -> Floats:

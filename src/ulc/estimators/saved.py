@@ -13,7 +13,7 @@ from torch import Tensor
 from ulc.config import Spec, checked
 from ulc.errors import InputError
 from ulc.estimators.network import is_importable, network_name
-from ulc.labels.judgement import Judgement
+from ulc.labels.judgement import Judgement, ScoreKind
 from ulc.networks import NewBackbone
 from ulc.storage.files import write_whole
 from ulc.storage.tensor_file import TensorFileKind, read_tensors
@@ -47,6 +47,7 @@ class SavedEstimator(Spec):
     seed: int
     passes: int
     threshold: float
+    score_kind: ScoreKind
     records: list[dict[str, float]]
     validation_scores: list[float]
 
@@ -85,6 +86,7 @@ def describe_estimator(estimator: "NoisyLabelClassifier") -> SavedEstimator:
         "seed": estimator.seed_,
         "passes": estimator.passes_,
         "threshold": estimator.threshold_,
+        "score_kind": estimator.judgement_.score_kind,
         "records": estimator.records_,
         "validation_scores": estimator.validation_scores_,
     }
@@ -125,7 +127,8 @@ def load_estimator(cls: "type[E]", path: Path, network: NewBackbone | None) -> "
         model.networks.load_state_dict(tensors_under(tensors, "networks."))
         columns = tensors_under(tensors, "judgement.")
         estimator = new_estimator(cls, saved, network)
-        estimator.judgement_ = Judgement(**{name: each.numpy() for name, each in columns.items()})
+        arrays = {name: each.numpy() for name, each in columns.items()}
+        estimator.judgement_ = Judgement(**arrays, score_kind=saved.score_kind)
     except (KeyError, RuntimeError, TypeError) as error:
         raise SAVED.unreadable(path, error) from None
     estimator.model_ = model

@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from ulc.typing import Integers
 
-CHUNK = 1 << 24  # bytes that are hashed at once
+CHUNK = 1 << 24  # bytes hashed at a time
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Rows that have at least one copy, group after group.
+    """Groups of rows with identical inputs.
 
-    rows: (M,) positions; groups in order of their first row, rows in order inside each
-    starts: (G,) where each group begins in `rows`
+    rows: (M,) positions, group after group; groups in the order of their first rows
+    starts: (G,) start of each group in `rows`
     """
 
     rows: Integers
@@ -28,7 +28,7 @@ class Copies:
         return np.diff(self.starts, append=len(self.rows))
 
     def in_conflict(self, given: Integers) -> NDArray[np.bool_]:
-        """(G,) the groups whose rows have different given labels."""
+        """(G,) groups whose rows have different given labels."""
         if len(self.starts) == 0:
             return np.zeros(0, bool)
         labels = given[self.rows]
@@ -36,18 +36,18 @@ class Copies:
         return lowest != np.maximum.reduceat(labels, self.starts)
 
     def group(self, number: int) -> Integers:
-        """Positions of its rows."""
+        """Positions of the rows of one group."""
         start = self.starts[number]
         return self.rows[start : start + self.sizes[number]]
 
 
 def find_copies(inputs: NDArray[Any]) -> Copies:
-    """Which of (N, …) inputs are the same to the byte."""
+    """Groups of (N, …) inputs that are equal byte by byte."""
     rows = as_bytes(inputs)
     hashes = hash_rows(rows)
     _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     likely = np.flatnonzero(counts[inverse] > 1)
-    # Equal hashes may be chance: what they point at is compared byte by byte.
+    # Different rows may have equal hashes, so the rows themselves are compared.
     packed = rows[likely].view(np.dtype((np.void, rows.shape[1]))).ravel()
     _, first, group, sizes = np.unique(
         packed, return_index=True, return_inverse=True, return_counts=True
@@ -62,14 +62,14 @@ def find_copies(inputs: NDArray[Any]) -> Copies:
 
 def as_bytes(inputs: NDArray[Any]) -> NDArray[np.uint8]:
     """(N, W) the bytes of each row."""
-    if inputs.ndim == 4 and not inputs.flags.c_contiguous:  # channels last: as they lie in memory
+    if inputs.ndim == 4 and not inputs.flags.c_contiguous:  # channels last in memory
         inputs = inputs.transpose(0, 2, 3, 1)
     flat = np.ascontiguousarray(inputs).reshape(len(inputs), -1)
     return flat.view(np.uint8).reshape(len(inputs), -1)
 
 
 def hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """(N,) a number for each row: its words times random odd ones, summed modulo 2⁶⁴."""
+    """(N,) hash of each row: its 64-bit words times random odd numbers, summed modulo 2⁶⁴."""
     width = -(-rows.shape[1] // 8)
     rng = np.random.default_rng(0)
     factors = rng.integers(0, 1 << 63, width, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
@@ -78,6 +78,6 @@ def hash_rows(rows: NDArray[np.uint8]) -> NDArray[np.uint64]:
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         words = np.pad(part, ((0, 0), (0, 8 * width - part.shape[1]))).view(np.uint64)
-        # A product carries nothing downwards, so high bits are brought down first.
+        # High bits of a word do not reach low bits of a product, so they are mixed in first.
         hashes[start : start + size] = (words ^ (words >> np.uint64(32))) @ factors
     return hashes

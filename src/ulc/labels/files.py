@@ -1,4 +1,4 @@
-"""A judgement with all that it takes to speak of it to people, and the files that do."""
+"""The files about labels that a run writes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from ulc.storage.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class LabelFiles:
-    """What is thought of the labels of N rows.
+    """A judgement on the labels of N rows, with what its files need.
 
-    threshold: labels at least as likely right are trusted
-    ids: what the source calls the rows; None: positions
-    verified: (N,) the labels that somebody checked; None: nobody said
-    inputs: (N, …) what was learned from, to find copies; None: they are not looked for
+    threshold: labels with at least this clean probability are trusted
+    ids: names of the rows in the source; None: their positions
+    verified: (N,) labels that a person checked; None: not known
+    inputs: (N, …) inputs of the rows, to find copies; None: copies are not looked for
     """
 
     judgement: Judgement
@@ -34,7 +34,7 @@ class LabelFiles:
 
     @property
     def believed(self) -> Judgement:
-        """The judgement, in which what somebody checked is right for certain."""
+        """The judgement, with verified labels certainly right."""
         if self.verified is None:
             return self.judgement
         return self.judgement.with_verified(self.verified)
@@ -42,14 +42,14 @@ class LabelFiles:
     def write(self, folder: RunFolder) -> None:
         """judgement.npz, labels.csv, labels.parquet (with pyarrow), corrected.csv, health.json."""
         believed = self.believed
-        folder.write_arrays("judgement.npz", believed.arrays())
-        about = (believed, self.class_names, self.threshold)
-        table = label_columns(*about, self.ids, self.verified)
+        folder.write_arrays("judgement.npz", believed.stored())
+        shared = (believed, self.class_names, self.threshold)
+        table = label_columns(*shared, self.ids, self.verified)
         folder.write("labels.csv", as_csv(table))
         if find_spec("pyarrow") is not None:
             folder.write("labels.parquet", as_parquet(table))
-        folder.write("corrected.csv", as_csv(corrected_columns(*about, self.ids)))
+        folder.write("corrected.csv", as_csv(corrected_columns(*shared, self.ids)))
         copies = None if self.inputs is None else find_copies(self.inputs)
-        folder.write_json("health.json", health(*about, ids=self.ids, copies=copies))
+        folder.write_json("health.json", health(*shared, ids=self.ids, copies=copies))
         if self.verified is not None:
             folder.write_json("verified.json", np.flatnonzero(self.verified).tolist())

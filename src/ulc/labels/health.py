@@ -1,29 +1,28 @@
-"""What a judgement says of the labels as a whole: how many are wrong, and which for which.
+"""Statistics of a judgement over all labels: how many are wrong, and which classes are confused.
 
-All of it is an estimate from what a run believes; no true label is asked.
+All of them are estimates of the run; no true label is used.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ulc.labels.duplicates import Copies
 from ulc.labels.judgement import Judgement
-from ulc.labels.table import issues
 from ulc.typing import Floats, Integers
 
 MOST_PAIRS = 100
 MOST_GROUPS = 100
 MOST_ROWS = 20  # of a group of copies
-MOST_CLASSES = 200  # a matrix of more would be a file of megabytes
+MOST_CLASSES = 200  # larger noise matrices are not written: files of megabytes
 
 
 def joint_mass(judgement: Judgement) -> Floats:
-    """(K, K) examples by the class that their corrected labels say (row) and given class (column).
+    """(K, K) rows counted by corrected class (row) and given class (column).
 
-    Soft labels are counted by their shares: all cells sum to N.
+    A soft corrected label counts with its shares, so all entries sum to N.
     """
     classes = judgement.prediction.shape[1]
     return np.stack(
@@ -35,10 +34,9 @@ def joint_mass(judgement: Judgement) -> Floats:
 
 
 def noise_matrix(joint: Floats) -> Floats:
-    """(K, K) how a class comes to be labelled: each row of the joint mass over its sum.
+    """(K, K) estimated P(given | true): each row of the joint mass over its sum.
 
-    A class that no corrected label says anything for keeps its name: its row is that of the
-    identity.
+    A class without any mass has the row of the identity.
     """
     mass = joint.sum(1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -47,16 +45,34 @@ def noise_matrix(joint: Floats) -> Floats:
 
 
 def wrong_shares(joint: Floats) -> Floats:
-    """(K,) of each given class, the mass that corrected labels put on other classes."""
+    """(K,) for each given class, the share of its mass on other corrected classes."""
     sizes = joint.sum(0)
     return 1 - np.divide(joint.diagonal(), sizes, out=np.ones(len(joint)), where=sizes > 0)
 
 
-def confusions(judgement: Judgement, issue: NDArray[np.bool_]) -> Integers:
-    """(K, K) how many issues of a given class (row) should be another (column)."""
-    classes = judgement.prediction.shape[1]
-    pairs = judgement.given[issue] * classes + judgement.suggested[issue]
+@dataclass(frozen=True)
+class ClassPair:
+    """How many issues have this given and this suggested class."""
+
+    given: int
+    suggested: int
+    count: int
+
+
+def count_pairs(given: Integers, suggested: Integers, classes: int) -> Integers:
+    """(K, K) labels counted by given class (row) and suggested class (column)."""
+    pairs = given.astype(np.int64) * classes + suggested
     return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
+
+
+def frequent_pairs(counts: Integers, most: int) -> list[ClassPair]:
+    """The pairs with the largest (K, K) counts above 0, most frequent first."""
+    places = np.flatnonzero(counts)
+    places = places[np.argsort(-counts.flat[places], kind="stable")][:most]
+    return [
+        ClassPair(int(given), int(suggested), int(counts[given, suggested]))
+        for given, suggested in zip(*np.unravel_index(places, counts.shape), strict=True)
+    ]
 
 
 def health(
@@ -67,67 +83,62 @@ def health(
     ids: Sequence[str] | None = None,
     copies: Copies | None = None,
 ) -> dict[str, Any]:
-    """All of it by name, as `health.json` holds it (docs/labels.md says what each is)."""
-    issue = issues(judgement, threshold)
-    joint, confused = joint_mass(judgement), confusions(judgement, issue)
+    """The content of `health.json`; docs/labels.md explains each key."""
+    issue = judgement.issues(threshold)
     count, classes = len(judgement.given), len(class_names)
+    joint = joint_mass(judgement)
+    pairs = count_pairs(judgement.given[issue], judgement.suggested[issue], classes)
     content: dict[str, Any] = {
         "labels": count,
+        "score_kind": judgement.score_kind,
         "threshold": threshold,
         "issues": int(issue.sum()),
-        "issue_share": number(issue.mean()),
-        "expected_wrong_share": number(1 - joint.trace() / count),
-        "classes": by_class(joint, confused, judgement, class_names),
-        "confused_pairs": confused_pairs(confused, class_names),
+        "issue_share": rounded_share(issue.mean()),
+        "expected_wrong_share": rounded_share(1 - joint.trace() / count),
+        "classes": class_records(joint, pairs, judgement, class_names),
+        "confused_pairs": [
+            {
+                "given": class_names[pair.given],
+                "suggested": class_names[pair.suggested],
+                "count": pair.count,
+            }
+            for pair in frequent_pairs(pairs, MOST_PAIRS)
+        ],
         "noise_matrix": None
         if classes > MOST_CLASSES
-        else [[number(share) for share in row] for row in noise_matrix(joint)],
+        else [[rounded_share(share) for share in row] for row in noise_matrix(joint)],
     }
     if copies is not None:
         content["duplicates"] = duplicates(copies, judgement.given, class_names, ids)
     return content
 
 
-def by_class(
-    joint: Floats, confused: Integers, judgement: Judgement, class_names: Sequence[str]
+def class_records(
+    joint: Floats, pairs: Integers, judgement: Judgement, class_names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """A record for each given class, in order."""
+    """One record for each given class, in the order of the classes."""
     sizes = np.bincount(judgement.given, minlength=len(class_names))
     wrong, prior = wrong_shares(joint), judgement.class_prior
-    found, suggestion = confused.sum(1), confused.argmax(1)
+    issues, suggestion = pairs.sum(1), pairs.argmax(1)
     return [
         {
             "class": name,
             "size": int(sizes[k]),
-            "issues": int(found[k]),
-            "issue_share": number(found[k] / max(sizes[k], 1)),
-            "expected_wrong_share": number(wrong[k]),
-            "given_frequency": number(sizes[k] / sizes.sum()),
-            "corrected_frequency": number(prior[k]),
-            "most_suggested": class_names[suggestion[k]] if found[k] else None,
+            "issues": int(issues[k]),
+            "issue_share": rounded_share(issues[k] / max(sizes[k], 1)),
+            "expected_wrong_share": rounded_share(wrong[k]),
+            "given_frequency": rounded_share(sizes[k] / sizes.sum()),
+            "corrected_frequency": rounded_share(prior[k]),
+            "most_suggested": class_names[suggestion[k]] if issues[k] else None,
         }
         for k, name in enumerate(class_names)
-    ]
-
-
-def confused_pairs(confused: Integers, class_names: Sequence[str]) -> list[dict[str, Any]]:
-    """Given and suggested classes of the issues, most frequent first."""
-    places = np.flatnonzero(confused)
-    places = places[np.argsort(-confused.flat[places], kind="stable")][:MOST_PAIRS]
-    return [
-        {
-            "given": class_names[given],
-            "suggested": class_names[suggested],
-            "count": int(confused[given, suggested]),
-        }
-        for given, suggested in zip(*np.unravel_index(places, confused.shape), strict=True)
     ]
 
 
 def duplicates(
     copies: Copies, given: Integers, class_names: Sequence[str], ids: Sequence[str] | None
 ) -> dict[str, Any]:
-    """How many rows are copies, and the groups of them whose labels differ."""
+    """Counts of copies, and the groups of copies whose given labels differ."""
     conflicts = np.flatnonzero(copies.in_conflict(given))
     groups = [copies.group(each) for each in conflicts[:MOST_GROUPS]]
     return {
@@ -146,6 +157,6 @@ def duplicates(
     }
 
 
-def number(value: float) -> float:
-    """Six digits are enough; rounding alone can make a share negative."""
+def rounded_share(value: float) -> float:
+    """A share with six decimals; a share that rounding errors made negative is 0."""
     return round(max(float(value), 0.0), 6)

@@ -1,24 +1,30 @@
-"""What learning hands to evaluation and reports: an opinion on every training label."""
+"""An algorithm's opinion on every training label, as evaluation and reports receive it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ulc.typing import Floats, Integers
 
+ScoreKind = Literal["posterior", "omega", "algorithm", "mixture"]
+
 
 @dataclass(frozen=True)
 class Judgement:
-    """An opinion on each training label, in data set order.
+    """An opinion on each of N training labels, in data set order.
 
     given: (N,) the label as it came
-    clean_probability: (N,) probability that it is right (ω in the paper)
-    prediction: (N, K) the class probabilities the algorithm would put in its place (ŷ)
-    epistemic: (N,) entropy of the prediction, 0 (sure) to 1; NaN where there is none (ε)
-    aleatoric: (N,) mean standard deviation of the instance's logit noise; NaN where there is none
-    posterior: (N, K) the true classes by a model of the label noise; None: by the paper's Eq. 6
+    clean_probability: (N,) probability that the given label is right
+    prediction: (N, K) class probabilities that the algorithm predicts (ŷ)
+    epistemic: (N,) entropy of the prediction, 0 (sure) to 1 (ε); NaN where it is not estimated
+    aleatoric: (N,) mean standard deviation of the row's logit noise; NaN where it is not estimated
+    posterior: (N, K) P(true class | x, given label) under a confusion model; None: there is none
+    score_kind: the rule behind clean_probability. "posterior": a confusion model; "omega": ω of the
+        ULC paper; "mixture": a mixture of two components on losses; "algorithm": any other rule
+        of the algorithm itself
     """
 
     given: Integers
@@ -27,17 +33,18 @@ class Judgement:
     epistemic: Floats
     aleatoric: Floats
     posterior: Floats | None = None
+    score_kind: ScoreKind = "algorithm"
 
     @classmethod
     def of(cls, prediction: Floats, given: Integers) -> Self:
-        """The opinion a label distribution expresses: a label is believed as far as it says."""
-        nothing = np.full(len(given), np.nan, np.float32)
+        """The predicted probability of each given label as its clean probability."""
+        unknown = np.full(len(given), np.nan, np.float32)
         clean = prediction[np.arange(len(given)), given]
-        return cls(given, clean, prediction, nothing, nothing)
+        return cls(given, clean, prediction, unknown, unknown)
 
     @property
     def corrected(self) -> Floats:
-        """(N, K) soft corrected labels, y = ω·given + (1 − ω)·prediction (paper Eq. 6)."""
+        """(N, K) soft corrected labels: the posterior, or ω·given + (1 − ω)·prediction (Eq. 6)."""
         if self.posterior is not None:
             return self.posterior
         corrected: Floats = (1 - self.clean_probability)[:, None] * self.prediction
@@ -46,21 +53,33 @@ class Judgement:
 
     @property
     def suggested(self) -> Integers:
-        """(N,) the class that the corrected label favours."""
+        """(N,) the likeliest class of the corrected label."""
         return self.corrected.argmax(1)
 
     @property
     def class_prior(self) -> Floats:
-        """(K,) class frequencies that the corrected labels imply."""
+        """(K,) class frequencies among the corrected labels."""
         prior = self.corrected.mean(0)
         return prior / prior.sum()
 
+    @property
+    def loss(self) -> Floats:
+        """(N,) cross entropy of the given labels: −log of their predicted probability."""
+        loss: Floats = -np.log(
+            np.maximum(self.prediction[np.arange(len(self.given)), self.given], 1e-8)
+        )
+        return loss
+
     def trusted(self, threshold: float) -> NDArray[np.bool_]:
-        """(N,) which labels are at least as likely right as `threshold`."""
+        """(N,) labels whose clean probability is at least `threshold`."""
         return self.clean_probability >= threshold
 
+    def issues(self, threshold: float) -> NDArray[np.bool_]:
+        """(N,) labels that are not trusted, and for which another class is suggested."""
+        return ~self.trusted(threshold) & (self.suggested != self.given)
+
     def with_verified(self, verified: NDArray[np.bool_]) -> Self:
-        """The same opinion, but the labels of the (N,) mask `verified` are right for certain."""
+        """The same opinion, but the labels of the (N,) mask `verified` are certainly right."""
         clean = np.where(verified, 1, self.clean_probability).astype(self.clean_probability.dtype)
         if self.posterior is None:
             return replace(self, clean_probability=clean)
@@ -69,13 +88,13 @@ class Judgement:
         posterior[verified, self.given[verified]] = 1
         return replace(self, clean_probability=clean, posterior=posterior)
 
-    def under(self, posterior: Floats) -> Self:
-        """The same predictions, with what a model of the label noise says: (N, K) true classes."""
+    def with_posterior(self, posterior: Floats) -> Self:
+        """The same predictions, with labels scored by the (N, K) posterior of a confusion model."""
         clean = posterior[np.arange(len(self.given)), self.given]
-        return replace(self, clean_probability=clean, posterior=posterior)
+        return replace(self, clean_probability=clean, posterior=posterior, score_kind="posterior")
 
     def beside(self, other: Self, own: Integers, others: Integers) -> Self:
-        """Both as one, in the order of the positions that each has in the whole."""
+        """Both judgements as one; `own` and `others` are the positions of their rows in it."""
         order = np.argsort(np.concatenate([own, others]))
         theirs = other.arrays()
         columns = {
@@ -83,9 +102,26 @@ class Judgement:
             for name, values in self.arrays().items()
             if name in theirs
         }
-        return type(self)(**columns)
+        return type(self)(**columns, score_kind=self.score_kind)
+
+    def select(self, rows: slice | Integers) -> Self:
+        """The opinion on these rows."""
+        columns: dict[str, Any] = {name: each[rows] for name, each in self.arrays().items()}
+        return replace(self, **columns)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The columns by name, to be stored."""
-        columns = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: values for name, values in columns.items() if values is not None}
+        """The arrays by name, each with N rows."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
+
+    def stored(self) -> dict[str, NDArray[Any]]:
+        """What judgement.npz holds; `from_stored` reads it."""
+        return self.arrays() | {"score_kind": np.array(self.score_kind)}
+
+    @classmethod
+    def from_stored(cls, content: Mapping[str, NDArray[Any]]) -> Self:
+        """The judgement of a judgement.npz; ValueError or TypeError where it is none."""
+        kind: Any = str(content.get("score_kind"))
+        if kind not in get_args(ScoreKind):
+            raise ValueError(f"score_kind is {kind}")
+        return cls(**{**content, "score_kind": kind})

@@ -1,4 +1,4 @@
-"""What a classifier assumes about class frequencies when it predicts."""
+"""Class priors: the class frequencies that a prediction assumes."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -12,9 +12,9 @@ Prior = Literal["training", "balanced"] | Sequence[float]
 
 
 def with_prior(probability: Floats, learned: Floats, prior: Prior) -> Floats:
-    """(N, K) probabilities learned under class frequencies `learned`, under another prior.
+    """(N, K) probabilities learned under class frequencies `learned`, adjusted to another prior.
 
-    training: as they are; balanced: p / learned, renormalised; numbers q: p·q / learned.
+    training: unchanged; balanced: p / learned, normalised; numbers q: p·q / learned, normalised.
     """
     if isinstance(prior, str):
         if check_prior_name(prior) == "training":
@@ -22,13 +22,13 @@ def with_prior(probability: Floats, learned: Floats, prior: Prior) -> Floats:
         wanted = np.full(probability.shape[1], 1 / probability.shape[1])
     else:
         wanted = checked_prior(prior, probability.shape[1])
-    # A class that the corrected labels do not know at all would be divided by zero.
+    # A class may be missing among the corrected labels: its learned frequency is 0.
     weighted = probability * (wanted / np.maximum(learned, 1e-6))
     return weighted / np.maximum(weighted.sum(1, keepdims=True), 1e-30)
 
 
 def check_prior_name(prior: str) -> Literal["training", "balanced"]:
-    """The name, if it is one."""
+    """The name of a prior; raise if it is unknown."""
     if prior == "training":
         return "training"
     if prior == "balanced":
@@ -37,7 +37,7 @@ def check_prior_name(prior: str) -> Literal["training", "balanced"]:
 
 
 def checked_prior(prior: Sequence[float], classes: int) -> Floats:
-    """The numbers as a distribution."""
+    """The numbers as a distribution; raise if they are none."""
     wanted = np.asarray(prior, float)
     if wanted.shape != (classes,) or not (wanted >= 0).all() or not 0 < wanted.sum() < np.inf:
         raise InputError(

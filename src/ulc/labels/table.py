@@ -1,4 +1,4 @@
-"""The table of labels: what a run thinks of each, most suspicious first."""
+"""The table of labels: one row for each label, as CSV, Parquet or pandas frame."""
 
 import csv
 import io
@@ -14,10 +14,6 @@ from ulc.typing import Floats, Integers
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-COLUMNS = (
-    "id", "is_label_issue", "label_score", "given_label", "predicted_label", "suggested_label",
-    "epistemic", "aleatoric", "loss",
-)  # fmt: skip
 Columns = Mapping[str, NDArray[Any]]
 
 
@@ -28,26 +24,21 @@ def label_columns(
     ids: Sequence[str] | None = None,
     verified: NDArray[np.bool_] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """The table by columns, its rows in order of suspicion.
+    """The table's columns, rounded, the most suspicious rows first.
 
-    `id` is what the source calls the row, or else its position in the training data. A column
-    `verified` comes last where some labels were verified.
+    ids: names of the rows in the source; None: their positions in the training data
+    verified: (N,) mask, the last column; None: there is no such column
     """
-    issue = issues(judgement, threshold)
-    order = np.lexsort((judgement.clean_probability, ~issue))
-    names = as_objects(class_names)
-    columns = {
-        "id": order if ids is None else as_objects(ids)[order],
-        "is_label_issue": issue[order],
-        "label_score": rounded(judgement.clean_probability[order]),
-        "given_label": names[judgement.given[order]],
-        "predicted_label": names[judgement.prediction.argmax(1)[order]],
-        "suggested_label": names[judgement.suggested[order]],
-        "epistemic": rounded(judgement.epistemic[order]),
-        "aleatoric": rounded(judgement.aleatoric[order]),
-        "loss": rounded(losses(judgement)[order]),
+    columns = unsorted_columns(judgement, as_objects(class_names), threshold)
+    if ids is not None:
+        columns["id"] = as_objects(ids)
+    if verified is not None:
+        columns["verified"] = verified
+    order = np.lexsort((judgement.clean_probability, ~columns["is_label_issue"]))
+    return {
+        name: rounded(values[order]) if values.dtype.kind == "f" else values[order]
+        for name, values in columns.items()
     }
-    return columns if verified is None else columns | {"verified": verified[order]}
 
 
 def label_rows(
@@ -56,9 +47,9 @@ def label_rows(
     threshold: float,
     ids: Sequence[str] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The same table, row by row; None where there is no number."""
+    """The rows of `label_columns` as dictionaries; None in place of NaN."""
     columns = label_columns(judgement, class_names, threshold, ids)
-    for row in zip(*map(cells, columns.values()), strict=True):
+    for row in zip(*map(python_values, columns.values()), strict=True):
         yield dict(zip(columns, row, strict=True))
 
 
@@ -66,20 +57,27 @@ def label_frame(
     judgement: Judgement, classes: NDArray[Any], threshold: float, index: Any = None
 ) -> "DataFrame":
     """The table as a pandas frame in data set order; `classes` are the K labels as they came."""
-    from pandas import DataFrame  # heavy: only where a frame is wanted
+    from pandas import DataFrame  # slow to import
 
-    columns = {
+    return DataFrame(unsorted_columns(judgement, classes, threshold), index=index)
+
+
+def unsorted_columns(
+    judgement: Judgement, classes: NDArray[Any], threshold: float
+) -> dict[str, NDArray[Any]]:
+    """The table's columns in data set order; every table of labels has these."""
+    return {
         "id": np.arange(len(judgement.given)),
-        "is_label_issue": issues(judgement, threshold),
+        "is_label_issue": judgement.issues(threshold),
         "label_score": judgement.clean_probability,
+        "score_kind": np.full(len(judgement.given), judgement.score_kind, object),
         "given_label": classes[judgement.given],
         "predicted_label": classes[judgement.prediction.argmax(1)],
         "suggested_label": classes[judgement.suggested],
         "epistemic": judgement.epistemic,
         "aleatoric": judgement.aleatoric,
-        "loss": losses(judgement),
+        "loss": judgement.loss,
     }
-    return DataFrame(columns, columns=list(COLUMNS), index=index)
 
 
 def corrected_columns(
@@ -88,7 +86,7 @@ def corrected_columns(
     threshold: float,
     ids: Sequence[str] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """The labels if every issue were accepted, in data set order."""
+    """Ids and labels in data set order, with every issue's suggestion accepted."""
     corrected = corrected_labels(judgement, threshold)
     return {
         "id": np.arange(len(corrected)) if ids is None else as_objects(ids),
@@ -96,37 +94,25 @@ def corrected_columns(
     }
 
 
-def issues(judgement: Judgement, threshold: float) -> NDArray[np.bool_]:
-    """(N,) labels that are not trusted while another class is suggested."""
-    return ~judgement.trusted(threshold) & (judgement.suggested != judgement.given)
-
-
 def corrected_labels(judgement: Judgement, threshold: float) -> Integers:
     """(N,) the suggested class where the given label is an issue, else the given one."""
-    return np.where(issues(judgement, threshold), judgement.suggested, judgement.given)
-
-
-def losses(judgement: Judgement) -> Floats:
-    """(N,) −log of the probability that is predicted for the given label."""
-    place = np.arange(len(judgement.given))
-    loss: Floats = -np.log(np.maximum(judgement.prediction[place, judgement.given], 1e-8))
-    return loss
+    return np.where(judgement.issues(threshold), judgement.suggested, judgement.given)
 
 
 def rounded(values: Floats) -> Floats:
-    """Six digits are enough."""
+    """Values rounded to six decimals."""
     return np.round(values.astype(np.float64), 6)
 
 
-def as_objects(values: Sequence[str]) -> NDArray[Any]:
-    """Texts as an array that holds each by reference: one long path does not widen all."""
-    array = np.empty(len(values), object)
-    array[:] = values
+def as_objects(texts: Sequence[str]) -> NDArray[Any]:
+    """Texts as an object array, so that one long text does not widen all entries."""
+    array = np.empty(len(texts), object)
+    array[:] = texts
     return array
 
 
-def cells(column: NDArray[Any]) -> list[Any]:
-    """The column's values as Python's own; None where there is no number."""
+def python_values(column: NDArray[Any]) -> list[Any]:
+    """The column's values as Python objects; None in place of NaN."""
     if column.dtype.kind == "f" and np.isnan(column).any():
         gap = np.isnan(column)
         column = column.astype(object)
@@ -136,16 +122,16 @@ def cells(column: NDArray[Any]) -> list[Any]:
 
 
 def as_csv(columns: Columns) -> bytes:
-    """The columns with their header."""
+    """The columns as CSV with a header."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*map(cells, columns.values()), strict=True))
+    writer.writerows(zip(*map(python_values, columns.values()), strict=True))
     return buffer.getvalue().encode()
 
 
 def as_parquet(columns: Columns) -> bytes:
-    """The same for programs, with types; needs pyarrow."""
+    """The columns as Parquet; needs pyarrow."""
     import pyarrow as pa
     from pyarrow import parquet
 

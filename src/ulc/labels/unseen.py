@@ -1,13 +1,14 @@
-"""What a finished training says of labels that it did not learn from."""
+"""Scores for labels of rows that a finished training did not learn from."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from ulc.errors import InputError
 from ulc.labels.judgement import Judgement
-from ulc.labels.table import losses
 from ulc.typing import Floats, Integers
 
-NEAREST = 5  # training labels that a new one is compared with
+NEAREST = 5  # training labels that a new label is compared with
 
 
 def judge_unseen(
@@ -18,49 +19,45 @@ def judge_unseen(
     epistemic: Floats | None = None,
     aleatoric: Floats | None = None,
 ) -> Judgement:
-    """The opinion on (M,) new labels of which the model predicts (M, K) `prediction`, as trained.
+    """The opinion on (M,) labels of new rows, for which the model predicts (M, K) `prediction`.
 
-    A label is believed as far as the training labels of its class with the nearest losses were:
-    the mean of the five nearest, or of all where a class has fewer. Where the loss is beyond all of
-    them, as a network that learns by heart leaves it, belief falls on with the probability that is
-    predicted. A class that no training label has is believed as far as it is predicted.
-
-    It needs nothing of the algorithm but its judgement.
+    A label's score is the mean clean probability of the five training labels of the same class
+    that are nearest in loss. Beyond the largest training loss it decays as exp(−excess). In a
+    class without training labels it is the predicted probability of the label.
     """
     check_labels(judgement, prediction, given)
-    nothing = np.full(len(given), np.nan, np.float32)
-    new = Judgement(
-        given,
-        prediction[np.arange(len(given)), given],
-        prediction,
-        nothing if epistemic is None else epistemic,
-        nothing if aleatoric is None else aleatoric,
-    )
-    known, asked = losses(judgement), losses(new)
+    new = replace(Judgement.of(prediction, given), score_kind=judgement.score_kind)
+    if epistemic is not None:
+        new = replace(new, epistemic=epistemic)
+    if aleatoric is not None:
+        new = replace(new, aleatoric=aleatoric)
+    training_loss, loss = judgement.loss, new.loss
     clean = new.clean_probability.astype(np.float32)
     for label in np.intersect1d(given, judgement.given):
-        ours, theirs = judgement.given == label, given == label
-        clean[theirs] = believed(known[ours], judgement.clean_probability[ours], asked[theirs])
-    return Judgement(new.given, clean, prediction, new.epistemic, new.aleatoric)
+        training, asked = judgement.given == label, given == label
+        clean[asked] = score_by_loss(
+            training_loss[training], judgement.clean_probability[training], loss[asked]
+        )
+    return replace(new, clean_probability=clean)
 
 
-def believed(known: Floats, clean: Floats, asked: Floats) -> Floats:
-    """(M,) mean clean probability of the training labels whose losses are nearest.
+def score_by_loss(training_loss: Floats, training_clean: Floats, loss: Floats) -> Floats:
+    """(M,) mean clean probability of the training labels of one class that are nearest in loss.
 
-    Labels of the same loss count with their mean, so that their order does not matter.
+    Training labels of the same loss count with their mean, so that their order does not matter.
     """
-    values, place, count = np.unique(known, return_inverse=True, return_counts=True)
-    shared = np.repeat(np.bincount(place, weights=clean) / count, count)
-    ranked, few = np.repeat(values, count), min(NEAREST, len(known))
-    means = np.lib.stride_tricks.sliding_window_view(shared, few).mean(1)
-    # The nearest few are neighbours in rank. They move up by one where the next above is nearer
-    # than the lowest of them, which is past the middle between the two.
-    first = np.searchsorted((ranked[:-few] + ranked[few:]) / 2, asked)
-    return means[first] * np.exp(np.minimum(ranked[-1] - asked, 0))
+    values, place, count = np.unique(training_loss, return_inverse=True, return_counts=True)
+    clean = np.repeat(np.bincount(place, weights=training_clean) / count, count)
+    ranked, few = np.repeat(values, count), min(NEAREST, len(training_loss))
+    means = np.lib.stride_tricks.sliding_window_view(clean, few).mean(1)
+    # The nearest labels are a window in the order of losses. The window moves up by one where the
+    # next loss above it is nearer than its lowest: past the middle between the two.
+    window = np.searchsorted((ranked[:-few] + ranked[few:]) / 2, loss)
+    return means[window] * np.exp(np.minimum(ranked[-1] - loss, 0))
 
 
 def check_labels(judgement: Judgement, prediction: Floats, given: Integers) -> None:
-    """Raise unless the new labels are classes of the model, one for each prediction."""
+    """Raise unless there is one label for each prediction, and each is a class of the model."""
     classes = judgement.prediction.shape[1]
     if prediction.shape != (len(given), classes):
         raise InputError(

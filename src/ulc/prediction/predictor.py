@@ -132,7 +132,7 @@ class Predictor:
         if not self.folder.has("noise.json"):
             return judgement
         noise = checked(ConfusionModel, self.folder.read_json("noise.json"), where="noise.json")
-        return judgement.under(noise.posterior(prediction, given[known]))
+        return judgement.with_posterior(noise.posterior(prediction, given[known]))
 
     def prepare_inputs(
         self, rows: NewRows, cache: Path | None = None, on_progress: CountCallback | None = None

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
-from ulc.labels.table import issues, losses
 from ulc.prediction.predictor import Predictions, name_classes
 from ulc.storage.files import check_output_file, write_whole
 
@@ -52,21 +51,22 @@ def label_score_columns(found: Predictions) -> dict[str, Any]:
         return {}
     judgement, known = found.judgement, found.given >= 0
 
-    def fill_known(values: NDArray[Any], empty: Any, kind: Any) -> NDArray[Any]:
+    def fill_known(values: NDArray[Any] | str, empty: Any, kind: Any) -> NDArray[Any]:
         column = np.full(len(known), empty, kind)
         column[known] = values
         return column
 
     return {
         "is_label_issue": array(
-            fill_known(issues(judgement, found.threshold), None, object), dtype="boolean"
+            fill_known(judgement.issues(found.threshold), None, object), dtype="boolean"
         ),
         "label_score": fill_known(judgement.clean_probability, np.nan, np.float32),
+        "score_kind": fill_known(judgement.score_kind, None, object),
         "given_label": np.array(found.rows.labels, object),
         "suggested_label": fill_known(
             name_classes(judgement.suggested, found.class_names), None, object
         ),
-        "loss": fill_known(losses(judgement), np.nan, np.float32),
+        "loss": fill_known(judgement.loss, np.nan, np.float32),
     }
 
 

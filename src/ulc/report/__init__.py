@@ -1,1 +1,1 @@
-"""The page of a run: one HTML file to look through, and to decide about each suspicious label."""
+"""The report: one HTML page of a run, with a gallery to decide about suspicious labels."""

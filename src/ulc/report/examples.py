@@ -1,6 +1,6 @@
-"""What the page shows of each suspect: its picture or the values of its row.
+"""Pictures or values of the suspects, read from the source again.
 
-Only what is shown is read. A source that has moved costs the pictures, never the page.
+Only the rows on the page are read. If the source cannot be read, the page is made without them.
 """
 
 import os
@@ -25,17 +25,17 @@ from ulc.typing import Integers
 if TYPE_CHECKING:
     import pandas as pd
 
-WIDEST = 32  # numbers of a vector that are worth showing; an embedding says nothing to people
+WIDEST = 32  # longer vectors are not shown: people cannot read embeddings
 LONGEST = 120  # characters of a value
 
 
 @dataclass(frozen=True)
 class Examples:
-    """By place among the suspects that were asked for.
+    """Pictures or values by place among the suspects.
 
-    picture: the place's thumbnail as a data URI, made when it is asked for; None: there is none
-    values: the row's values, in the order of `columns`
-    paths: where the picture lies, if the id does not say so already
+    picture: makes the thumbnail of a place, as a data URI; None: there is none
+    values: the values of each row, in the order of `columns`
+    paths: paths of the pictures, where they are not the ids
     note: why something is not shown, or None
     """
 
@@ -48,7 +48,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which rows of which run: positions in its training data, and what it calls them."""
+    """Rows of a run's training data: their positions and ids, and what is needed to read them."""
 
     spec: RunSpec
     rows: Integers
@@ -58,24 +58,24 @@ class Wanted:
 
     @property
     def source_rows(self) -> Integers:
-        """Positions in the source; the run may have left out rows to make classes uneven."""
+        """Positions in the source; a run with imbalance has left out rows."""
         if self.spec.imbalance.kind == "none":
             return self.rows
         return kept_rows(load_source(self.spec.data), self.spec)[self.rows]
 
     @property
     def source_total(self) -> int | None:
-        """How many rows the source must have; None: more than the run's own."""
+        """How many rows the source must have; None: not known, because of imbalance."""
         return self.total if self.spec.imbalance.kind == "none" else None
 
     @property
     def path(self) -> Path:
-        """Where the source is."""
+        """Path of the source."""
         return Path(self.spec.data.path or "")
 
 
 def find_examples(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) -> Examples:
-    """Pictures or values of the rows, or a note on why there are none."""
+    """Pictures or values of the rows, or a note that says why there are none."""
     facts = folder.read_json("data.json")
     wanted = Wanted(
         folder.spec, rows, ids, int(facts["examples"]), frozenset(facts.get("skipped", ()))
@@ -87,7 +87,7 @@ def find_examples(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) 
     try:
         return READERS[wanted.spec.data.source](wanted)
     except Exception as error:
-        # The source is not ours: it may have moved, changed or broken in any way.
+        # Readers of other packages raise errors of any type where the source has changed.
         reason = str(error) if isinstance(error, InputError) else type(error).__name__
         return Examples(
             note=f"The examples are not shown because the data cannot be read again: {reason}"
@@ -95,7 +95,7 @@ def find_examples(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) 
 
 
 def from_files(paths: Sequence[str]) -> Examples:
-    """Pictures in files."""
+    """Pictures in files, by their paths."""
     missing = sum(not os.path.isfile(path) for path in paths)  # noqa: PTH113 (thousands)
     note = None
     if missing:
@@ -109,36 +109,36 @@ def from_files(paths: Sequence[str]) -> Examples:
 
 
 def from_images(images: NDArray[Any]) -> Examples:
-    """Pictures in an array (n, C, H, W)."""
+    """Pictures of an (n, C, H, W) array."""
     return Examples(picture=lambda place: from_array(images[place]))
 
 
 def from_vectors(vectors: NDArray[Any]) -> Examples:
-    """Numbers without names."""
+    """The numbers of (n, D) vectors."""
     width = vectors.shape[1]
     if width > WIDEST:
         return Examples(
-            note=f"Each example is {width} numbers, which nobody can read; give the npz file "
-            "`ids` that are paths of images, and their pictures are shown."
+            note=f"Each example is a vector of {width} numbers, which is not shown. If the npz "
+            "file has `ids` that are paths of images, the page shows these images."
         )
     columns = tuple(f"column {number}" for number in range(width))
     return Examples(columns=columns, values=[[f"{value:.6g}" for value in row] for row in vectors])
 
 
 def from_package(wanted: Wanted) -> Examples:
-    """Data sets that are small enough to be read whole."""
+    """Pictures of a data set that is read as a whole."""
     source = load_source(wanted.spec.data)
     return from_images(source.inputs[kept_rows(source, wanted.spec)[wanted.rows]])
 
 
 def from_npz(wanted: Wanted) -> Examples:
-    """Rows of X."""
+    """Rows of the array X of an npz file."""
     found = array_rows(wanted.path, "X", wanted.source_rows, wanted.source_total)
     return from_vectors(found) if found.ndim == 2 else from_images(found)
 
 
 def from_table(wanted: Wanted) -> Examples:
-    """Rows of a table: their values, or the pictures that they name."""
+    """Rows of a table: their values, or the pictures whose paths they hold."""
     from ulc.data.sources.frame import image_column
 
     data = wanted.spec.data
@@ -153,7 +153,7 @@ def from_table(wanted: Wanted) -> Examples:
 
 
 def unskipped(wanted: Wanted) -> Callable[["pd.DataFrame"], NDArray[np.bool_]] | None:
-    """Which rows the run did not leave out for a broken image; None: all."""
+    """A function that marks the rows whose image the run could read; None: all rows."""
     if not wanted.skipped:
         return None
     from ulc.data.sources.frame import image_column
@@ -167,7 +167,7 @@ def unskipped(wanted: Wanted) -> Callable[["pd.DataFrame"], NDArray[np.bool_]] |
 
 
 def check_ids(table: "pd.DataFrame", wanted: Wanted) -> None:
-    """Raise if the table's rows are no longer those of the run."""
+    """Raise if the ids of the table are no longer those of the run."""
     from ulc.data.columns import to_text
     from ulc.data.sources.frame import ColumnRoles
 
@@ -179,7 +179,7 @@ def check_ids(table: "pd.DataFrame", wanted: Wanted) -> None:
 
 
 def from_frame(table: "pd.DataFrame", wanted: Wanted) -> Examples:
-    """The values of the feature columns; true labels are not among them."""
+    """The values of the feature columns, without true labels."""
     from ulc.data.sources.frame import ColumnRoles
 
     roles = ColumnRoles.choose(list(table.columns), wanted.spec.data, str(wanted.path))
@@ -193,7 +193,7 @@ def from_frame(table: "pd.DataFrame", wanted: Wanted) -> Examples:
 
 
 def from_huggingface(wanted: Wanted) -> Examples:
-    """Rows of a Hugging Face data set: their picture, or their values."""
+    """Rows of a Hugging Face data set: their pictures or their values."""
     from ulc.data.sources import huggingface
 
     train, where = huggingface.read_splits(wanted.path).train, str(wanted.path)
@@ -202,14 +202,14 @@ def from_huggingface(wanted: Wanted) -> Examples:
         kept = kept[[f"{where}: train, row {row}" not in wanted.skipped for row in kept]]
     if wanted.source_total not in (None, len(kept)):
         raise InputError(f"{where} has changed since the run; train again to see its rows")
-    some = train.select(kept[wanted.source_rows])
+    selected = train.select(kept[wanted.source_rows])
     images = [name for name, kind in train.features.items() if huggingface.is_image(kind)]
     data = wanted.spec.data
     image = data.image or next(iter([] if data.features else images), None)
     if image is None:
         others = [name for name in train.features if name not in images]
-        return from_frame(huggingface.to_frame(some, others), wanted)
-    pictures = huggingface.list_pictures(some, image, where)
+        return from_frame(huggingface.to_frame(selected, others), wanted)
+    pictures = huggingface.list_pictures(selected, image, where)
     return Examples(picture=lambda place: from_picture(pictures[place]))
 
 

@@ -1,4 +1,4 @@
-"""The page's plots. Blue: looks right. Orange: looks wrong. Grey: neither."""
+"""The page's plots. Blue: labels that look right. Orange: labels that look wrong."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,27 +8,22 @@ from markupsafe import Markup
 
 from ulc.report.findings import Findings
 from ulc.report.losses import ClassLosses
+from ulc.report.scores import ClassScores
 from ulc.report.svg import Plot, drawing, element, spread
 from ulc.typing import Floats
 
 COLUMNS, ROWS = 36, 24  # cells of the plot of loss against uncertainty
-SHADES = 5  # steps from all right to all wrong
+SHADES = 5  # colours from all right to all wrong
 
 
 def loss_histogram(losses: ClassLosses, name: str) -> Markup:
-    """How well the given labels of a class are predicted, and the two groups found there."""
-    # Most labels have hardly any loss: on a plain scale their bar would dwarf all others.
+    """The losses of a class's labels, and the two components fitted to them."""
+    # Square-root scale: most labels have a small loss, and their bar would dwarf all others.
     plot = Plot((0, float(losses.edges[-1])), spread([losses.tallest]), root=True)
-    bars = []
-    for place, (right, wrong) in enumerate(zip(losses.right, losses.wrong, strict=True)):
-        across = (float(losses.edges[place]), float(losses.edges[place + 1]))
-        if right:
-            bars.append(plot.bar(across, (0, right), "right"))
-        if wrong:
-            bars.append(plot.bar(across, (right, right + wrong), "wrong"))
+    bars = stacked_bars(plot, losses)
     ceiling = plot.y_range[1]
     curves = [
-        plot.line(losses.at, np.minimum(curve, ceiling), class_)
+        plot.line(losses.grid, np.minimum(curve, ceiling), class_)
         for curve, class_ in ((losses.low, "right-line"), (losses.high, "wrong-line"))
     ]
     share = float(losses.wrong.sum())
@@ -37,10 +32,36 @@ def loss_histogram(losses: ClassLosses, name: str) -> Markup:
     return drawing(label, plot.width, plot.height, axes, *bars, *curves)
 
 
-def loss_against_uncertainty(findings: Findings) -> Markup | None:
-    """Figure 2: where labels lie by loss and epistemic uncertainty; None if it is not measured.
+def score_histogram(scores: ClassScores, name: str, threshold: float) -> Markup:
+    """The posterior scores of a class's labels, with the threshold below which one is doubted."""
+    plot = Plot((0, 1), spread([scores.tallest]), root=True)
+    bars = stacked_bars(plot, scores)
+    line = plot.line((threshold, threshold), plot.y_range, "threshold-line")
+    share = float(scores.wrong.sum())
+    label = (
+        f"Scores of the labels of class {name}: {100 * share:.0f} % of them look wrong; "
+        f"labels below {threshold:g} are doubted"
+    )
+    axes = plot.axes("posterior of the given label", "share of labels", percent=True)
+    return drawing(label, plot.width, plot.height, axes, *bars, line)
 
-    Labels are counted in cells, so a million are drawn as fast as a hundred.
+
+def stacked_bars(plot: Plot, histogram: ClassLosses | ClassScores) -> list[Markup]:
+    """The bars of a histogram: labels that look right below, labels that look wrong above."""
+    bars = []
+    for place, (right, wrong) in enumerate(zip(histogram.right, histogram.wrong, strict=True)):
+        across = (float(histogram.edges[place]), float(histogram.edges[place + 1]))
+        if right:
+            bars.append(plot.bar(across, (0, right), "right"))
+        if wrong:
+            bars.append(plot.bar(across, (right, right + wrong), "wrong"))
+    return bars
+
+
+def loss_against_uncertainty(findings: Findings) -> Markup | None:
+    """Labels by loss and epistemic uncertainty (Figure 2b); None if it is not measured.
+
+    Labels are counted in a grid of cells, so the size of the plot does not grow with them.
     """
     if np.isnan(findings.epistemic).any():
         return None
@@ -55,10 +76,10 @@ def loss_against_uncertainty(findings: Findings) -> Markup | None:
     largest = (plot.width - plot.left - plot.right) / COLUMNS / 2
     dots = []
     for column, row in np.argwhere(count > 0):
-        here = count[column, row]
-        shade = round((SHADES - 1) * wrong[column, row] / here)
-        # Area by the logarithm: one label is still seen beside a thousand.
-        radius = largest * np.sqrt((1 + np.log(here)) / (1 + np.log(count.max())))
+        labels = count[column, row]
+        shade = round((SHADES - 1) * wrong[column, row] / labels)
+        # The area grows with the logarithm, so that one label is visible beside a thousand.
+        radius = largest * np.sqrt((1 + np.log(labels)) / (1 + np.log(count.max())))
         dots.append(
             element(
                 "circle",
@@ -75,7 +96,7 @@ def loss_against_uncertainty(findings: Findings) -> Markup | None:
 
 @dataclass(frozen=True)
 class Line:
-    """A curve: what it is called, how it is drawn, its values by epoch."""
+    """A curve: its name, its CSS class, and its values by epoch."""
 
     name: str
     class_: str
@@ -84,7 +105,7 @@ class Line:
 
 
 def curves(title: str, lines: Sequence[Line], epochs: int, *, percent: bool) -> Markup:
-    """Values epoch by epoch."""
+    """A plot of values by epoch."""
     every = np.concatenate([np.asarray(line.values, float) for line in lines])
     y_range = percent_range(every) if percent else spread(every)
     plot = Plot((0, max(epochs - 1, 1)), y_range)
@@ -105,6 +126,6 @@ def curves(title: str, lines: Sequence[Line], epochs: int, *, percent: bool) -> 
 
 
 def percent_range(values: Floats) -> tuple[float, float]:
-    """Shares, cut below where all lie high."""
+    """A range for shares that leaves out what lies far below all of them."""
     low = float(values.min())
     return (0.0 if low < 0.5 else 0.5 if low < 0.8 else 0.8), 1.0

@@ -1,4 +1,4 @@
-"""What a finished run found, as arrays: all that the page says about labels comes from here."""
+"""What a finished run found, as arrays: the source of all that the page says about labels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,16 +9,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ulc.config import checked
 from ulc.errors import InputError
-from ulc.labels.health import joint_mass, noise_matrix
-from ulc.labels.judgement import Judgement
-from ulc.labels.table import issues, losses
+from ulc.labels.confusion import ConfusionModel, with_temperature
+from ulc.labels.health import count_pairs, joint_mass, noise_matrix
+from ulc.labels.judgement import Judgement, ScoreKind
 from ulc.storage.run_folder import RunFolder
 from ulc.typing import Floats, Integers
 
-VANISHED = 0.05  # a class that is predicted less often than this share of its labels
-ENOUGH = 10  # labels, below which nothing is said about a class
-BLOCK = 65_536  # rows at once: (N, K) is never held a second time
+COLLAPSED_SHARE = 0.05  # a class that is predicted less often than this share of its labels
+ENOUGH_LABELS = 10  # a class with fewer labels is never called collapsed
+BLOCK = 65_536  # rows at a time, so that (N, K) arrays are not copied as a whole
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the posterior of each label was computed from, for its given and suggested class.
+
+    given, suggested: (N,) the model's tempered probability of the class, q in the docs
+    posterior: (N,) of the suggested class; that of the given class is the score
+    confusion: temperature and P(given | true)
+    """
+
+    given: Floats
+    suggested: Floats
+    posterior: Floats
+    confusion: ConfusionModel
+
+    @cached_property
+    def transition(self) -> Floats:
+        """(K, K) P(given | true); row: true class, column: given class."""
+        return np.array(self.confusion.transition)
 
 
 @dataclass(frozen=True)
@@ -28,9 +49,12 @@ class Findings:
     given, suggested: (N,) classes; issue: (N,) labels that look wrong
     score: (N,) probability that the given label is right; loss: (N,) of the given label
     epistemic, aleatoric: (N,) uncertainties, NaN where the method measures none
-    moved: (K, K) how many labels the corrected labels count in class i that were given as j
-    predicted: (K,) how many examples the model would put into each class
+    moved: (K, K) labels counted by corrected class (row) and given class (column)
+    predicted: (K,) how many examples the model predicts as each class
     small: (K,) classes with few examples
+    threshold: a label with a lower score is doubted
+    score_kind: the rule behind the scores
+    evidence: how a confusion model came to the scores; None: they are no posterior
     """
 
     class_names: tuple[str, ...]
@@ -44,10 +68,13 @@ class Findings:
     moved: Floats
     predicted: Integers
     small: NDArray[np.bool_]
+    threshold: float
+    score_kind: ScoreKind
+    evidence: Evidence | None = None
 
     @classmethod
     def of(cls, folder: RunFolder) -> "Findings":
-        """Read a run's judgement, and check that its files belong together."""
+        """Read a run's judgement, and check that its files fit together."""
         facts = folder.read_json("data.json")
         judgement = folder.judgement
         try:
@@ -55,8 +82,11 @@ class Findings:
             small = np.isin(np.arange(len(names)), facts["small_classes"])
         except (KeyError, TypeError) as error:
             raise folder.damaged("data.json", ValueError(f"no {error} in it")) from None
-        check(judgement, len(names), folder)
-        return cls.from_judgement(judgement, names, small, folder.threshold)
+        problem = find_misfit(judgement, len(names))
+        if problem:
+            raise folder.damaged("judgement.npz", ValueError(problem))
+        confusion = read_confusion(folder, len(names)) if judgement.posterior is not None else None
+        return cls.from_judgement(judgement, names, small, folder.threshold, confusion)
 
     @classmethod
     def from_judgement(
@@ -65,20 +95,28 @@ class Findings:
         class_names: tuple[str, ...],
         small: NDArray[np.bool_],
         threshold: float,
+        confusion: ConfusionModel | None = None,
     ) -> "Findings":
-        """A block of rows at a time, because corrected labels are as large as predictions."""
+        """Count a judgement, block by block.
+
+        confusion: the model behind the judgement's posterior, if it has one
+        """
         rows, classes = judgement.prediction.shape
         suggested = np.empty(rows, np.int64)
         issue = np.empty(rows, bool)
         loss = np.empty(rows, np.float32)
+        factors = np.empty((3, rows if confusion else 0), np.float32)
         moved = np.zeros((classes, classes))
         predicted = np.zeros(classes, np.int64)
-        for place, part in blocks(judgement):
-            suggested[place] = part.suggested
-            issue[place] = issues(part, threshold)
-            loss[place] = losses(part)
+        for block in blocks(rows):
+            part = judgement.select(block)
+            suggested[block] = part.suggested
+            issue[block] = part.issues(threshold)
+            loss[block] = part.loss
             moved += joint_mass(part)
             predicted += np.bincount(part.prediction.argmax(1), minlength=classes)
+            if confusion is not None and part.posterior is not None:
+                factors[:, block] = weigh(part, part.posterior, confusion)
         return cls(
             class_names=class_names,
             given=judgement.given,
@@ -91,6 +129,11 @@ class Findings:
             moved=moved,
             predicted=predicted,
             small=small,
+            threshold=threshold,
+            score_kind=judgement.score_kind,
+            evidence=None
+            if confusion is None
+            else Evidence(factors[0], factors[1], factors[2], confusion),
         )
 
     def __len__(self) -> int:
@@ -112,19 +155,25 @@ class Findings:
         """(K,) how many labels of each class were given."""
         return np.bincount(self.given, minlength=self.classes)
 
+    @cached_property
+    def pairs(self) -> Integers:
+        """(K, K) labels that look wrong, by given class (row) and suggested class (column)."""
+        return count_pairs(self.given[self.issue], self.suggested[self.issue], self.classes)
+
     @property
     def collapsed(self) -> NDArray[np.bool_]:
-        """(K,) classes that the model hardly ever predicts, although enough labels say so."""
-        return (self.sizes >= ENOUGH) & (self.predicted < VANISHED * self.sizes)
+        """(K,) classes that the model hardly ever predicts, although many labels name them."""
+        enough = self.sizes >= ENOUGH_LABELS
+        return enough & (self.predicted < COLLAPSED_SHARE * self.sizes)
 
     @cached_property
     def noise_matrix(self) -> Floats:
-        """(K, K) how the examples of each class, by the corrected labels, were labelled."""
+        """(K, K) estimated P(given | true), with the corrected labels as the true ones."""
         return noise_matrix(self.moved)
 
     @cached_property
     def wrong_share(self) -> "WrongShare":
-        """How many labels may be wrong, counted in three ways."""
+        """The estimated share of wrong labels."""
         return WrongShare(
             flagged=float(self.issue.mean()),
             expected=float(1 - self.score.mean(dtype=np.float64)),
@@ -134,11 +183,11 @@ class Findings:
 
 @dataclass(frozen=True)
 class WrongShare:
-    """The share of wrong labels, counted in three ways that all have a claim.
+    """Three estimates of the share of wrong labels.
 
-    flagged: labels that look wrong, each counted whole
-    expected: what their probabilities of being wrong add up to
-    moved: what the corrected labels take away from the given classes
+    flagged: share of the labels that look wrong
+    expected: mean probability of being wrong, over all labels
+    moved: share of the mass of the corrected labels that is not on the given class
     """
 
     flagged: float
@@ -147,31 +196,41 @@ class WrongShare:
 
     @property
     def low(self) -> float:
-        """The most cautious of the three."""
+        """The lowest of the three."""
         return min(self.flagged, self.expected, self.moved)
 
     @property
     def high(self) -> float:
-        """The most suspicious of the three."""
+        """The highest of the three."""
         return max(self.flagged, self.expected, self.moved)
 
 
-def blocks(judgement: Judgement) -> Iterator[tuple[slice, Judgement]]:
-    """The judgement in pieces, each with its place."""
-    for start in range(0, len(judgement.given), BLOCK):
-        place = slice(start, start + BLOCK)
-        yield place, Judgement(**{name: each[place] for name, each in judgement.arrays().items()})
+def blocks(rows: int) -> Iterator[slice]:
+    """Slices of at most `BLOCK` rows."""
+    for start in range(0, rows, BLOCK):
+        yield slice(start, start + BLOCK)
 
 
-def check(judgement: Judgement, classes: int, folder: RunFolder) -> None:
-    """Raise unless the arrays fit together and speak of these classes."""
-    wrong = misfit(judgement, classes)
-    if wrong:
-        raise folder.damaged("judgement.npz", ValueError(wrong))
+def weigh(
+    judgement: Judgement, posterior: Floats, confusion: ConfusionModel
+) -> tuple[Floats, Floats, Floats]:
+    """Tempered probability of given and suggested class, and posterior of the suggested one."""
+    rows, suggested = np.arange(len(judgement.given)), judgement.suggested
+    tempered = with_temperature(judgement.prediction, confusion.temperature)
+    return tempered[rows, judgement.given], tempered[rows, suggested], posterior[rows, suggested]
 
 
-def misfit(judgement: Judgement, classes: int) -> str | None:
-    """What is wrong with the arrays, if anything is."""
+def read_confusion(folder: RunFolder, classes: int) -> ConfusionModel:
+    """The confusion model that an audit judged the labels by."""
+    name = "confusion.json"
+    model = checked(ConfusionModel, folder.read_json(name), where=str(folder.path / name))
+    if np.shape(model.transition) != (classes, classes):
+        raise folder.damaged(name, ValueError(f"its transition is not {classes} × {classes}"))
+    return model
+
+
+def find_misfit(judgement: Judgement, classes: int) -> str | None:
+    """Why the arrays do not fit together or to the classes; None: they fit."""
     arrays: dict[str, NDArray[Any]] = judgement.arrays()
     rows = len(judgement.given) if judgement.given.ndim == 1 else 0
     if rows == 0:
@@ -186,6 +245,8 @@ def misfit(judgement: Judgement, classes: int) -> str | None:
         return f"a label is outside 0 to {classes - 1}"
     if not np.isfinite(judgement.clean_probability).all():
         return "clean_probability is not finite"
+    if (judgement.score_kind == "posterior") != (judgement.posterior is not None):
+        return f"score_kind is {judgement.score_kind}, which does not fit its arrays"
     return None
 
 
@@ -198,8 +259,8 @@ def open_run(path: Path) -> RunFolder:
     return RunFolder.open(path)
 
 
-def finished(folder: RunFolder) -> None:
-    """Raise unless the run ended well."""
+def check_finished(folder: RunFolder) -> None:
+    """Raise unless the run is finished."""
     if folder.done:
         return
     epochs = folder.spec.epochs

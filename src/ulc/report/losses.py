@@ -1,4 +1,4 @@
-"""Per class the losses of its labels and the two groups that a mixture finds in them (Figure 1)."""
+"""Per class the losses of its labels, with a mixture of two Gaussians (Figure 1 of the paper)."""
 
 from dataclasses import dataclass
 
@@ -15,37 +15,37 @@ CURVE = 96  # points of a fitted curve
 
 @dataclass(frozen=True)
 class ClassLosses:
-    """One class's histogram, as shares of its labels, and its fitted components.
+    """The histogram of one class's losses, as shares of its labels, and its fitted components.
 
     edges: (BINS + 1,); right, wrong: (BINS,) labels that look right and labels that look wrong
-    at: (CURVE,) losses; low, high: (CURVE,) the components there, in the histogram's unit
-    own: whether the class has a mixture of its own, or is judged by that of all classes
+    grid: (CURVE,) losses; low, high: (CURVE,) the components there, in the histogram's unit
+    own: whether the class has a mixture of its own; else it has the mixture of all classes
     """
 
     number: int
     edges: Floats
     right: Floats
     wrong: Floats
-    at: Floats
+    grid: Floats
     low: Floats
     high: Floats
     own: bool
 
     @property
     def tallest(self) -> float:
-        """Of its bars."""
+        """Height of the tallest bar."""
         return float((self.right + self.wrong).max())
 
 
 def class_losses(findings: Findings, chosen: list[int]) -> list[ClassLosses]:
-    """The losses of the chosen classes, with mixtures fitted as ULC fits them."""
+    """The losses of the chosen classes, with mixtures fitted as ULC fits them in training."""
     losses = torch.from_numpy(findings.loss).double()
     given = torch.from_numpy(findings.given.astype(np.int64))
     model = GaussianLossMixture()
     own = model.fit(losses, given, findings.classes)
     chosen_fit = own.reliable[chosen].tolist()
     every = own if all(chosen_fit) else model.fit(losses, torch.zeros_like(given), 1)
-    # Members of each class without looking through all rows once for each.
+    # Sorted once, the members of each class are a slice.
     order = np.argsort(findings.given, kind="stable")
     ends = np.cumsum(findings.sizes)
     drawn = []
@@ -58,7 +58,7 @@ def class_losses(findings: Findings, chosen: list[int]) -> list[ClassLosses]:
 
 @dataclass(frozen=True)
 class Components:
-    """Two weighted Gaussians on the scale of the losses: (2,) each."""
+    """Two weighted Gaussians on the scale of the losses; each array has shape (2,)."""
 
     weights: Floats
     means: Floats
@@ -67,7 +67,7 @@ class Components:
 
     @classmethod
     def of(cls, scaled: ScaledMixtures, group: int) -> "Components":
-        """Those of one group, its scaling undone."""
+        """The components of one group, in the unit of the losses."""
         low, span = float(scaled.low[group]), float(scaled.span[group])
         two = scaled.mixtures
         return cls(
@@ -77,9 +77,9 @@ class Components:
             own=len(scaled.low) > 1,
         )
 
-    def density(self, at: Floats) -> Floats:
+    def density(self, grid: Floats) -> Floats:
         """(2, CURVE) weight times density."""
-        distance = (at - self.means[:, None]) / self.deviations[:, None]
+        distance = (grid - self.means[:, None]) / self.deviations[:, None]
         scale = self.weights / (self.deviations * np.sqrt(2 * np.pi))
         return scale[:, None] * np.exp(-0.5 * distance**2)
 
@@ -87,11 +87,11 @@ class Components:
 def one_class(
     findings: Findings, number: int, members: Integers, components: Components
 ) -> ClassLosses:
-    """Count, and bring the fitted curves to the unit of the counts."""
+    """The histogram of one class, and its components in the unit of the histogram."""
     loss, issue = findings.loss[members], findings.issue[members]
     top = max(float(loss.max()), 1e-3)
     edges = np.linspace(0, top, BINS + 1)
     right, wrong = (np.histogram(loss[each], edges)[0] / len(loss) for each in (~issue, issue))
-    at = np.linspace(0, top, CURVE)
-    low, high = components.density(at) * (top / BINS)
-    return ClassLosses(number, edges, right, wrong, at, low, high, components.own)
+    grid = np.linspace(0, top, CURVE)
+    low, high = components.density(grid) * (top / BINS)
+    return ClassLosses(number, edges, right, wrong, grid, low, high, components.own)

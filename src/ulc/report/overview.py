@@ -1,4 +1,4 @@
-"""Class by class: how many labels look wrong, and what is mistaken for what."""
+"""Tables of classes: how many labels look wrong, and which classes are confused."""
 
 from dataclasses import dataclass
 
@@ -7,17 +7,17 @@ import numpy as np
 from ulc.report.findings import Findings
 
 MOST_CLASSES = 500  # rows of the table of classes
-MOST_CELLS = 30  # classes of the heat map: more cannot be read
-SHADES = 9  # steps of the heat map's colours
+HEAT_MAP_CLASSES = 30  # more cannot be read
+SHADES = 9  # colours of the heat map
 
 
 @dataclass(frozen=True)
 class ClassRow:
-    """One class.
+    """A row of the table of classes.
 
-    given: labels of it; wrong: those that look wrong
-    missing: labels of other classes that look as if they belonged here
-    belongs: examples that belong to it by the corrected labels
+    given: labels of the class; wrong: those of them that look wrong
+    missing: labels of other classes for which this class is suggested
+    belongs: examples of the class by the corrected labels
     """
 
     number: int
@@ -31,23 +31,22 @@ class ClassRow:
 
     @property
     def share(self) -> float:
-        """Of its labels that look wrong."""
+        """Share of its labels that look wrong."""
         return self.wrong / self.given if self.given else 0.0
 
 
 @dataclass(frozen=True)
 class ClassTable:
-    """The smallest classes first, and how many are left out."""
+    """The table of classes, and how many classes are left out."""
 
     rows: list[ClassRow]
     left_out: int
 
 
 def class_rows(findings: Findings) -> ClassTable:
-    """The smallest class first: it has the most to lose."""
+    """The table of classes, the smallest first: each wrong label weighs most there."""
     classes = findings.classes
-    wrong = np.bincount(findings.given[findings.issue], minlength=classes)
-    missing = np.bincount(findings.suggested[findings.issue], minlength=classes)
+    wrong, missing = findings.pairs.sum(1), findings.pairs.sum(0)
     belongs = findings.moved.sum(1)
     order = np.argsort(findings.sizes, kind="stable")
     rows = [
@@ -68,7 +67,7 @@ def class_rows(findings: Findings) -> ClassTable:
 
 @dataclass(frozen=True)
 class Cell:
-    """A share of the noise matrix, the depth of its colour, and how many suspects it has."""
+    """An entry of the noise matrix, its colour, and how many suspects belong to it."""
 
     given: int
     share: float
@@ -79,7 +78,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class HeatRow:
-    """A class by the corrected labels."""
+    """A row of the heat map: a class by the corrected labels."""
 
     number: int
     name: str
@@ -88,7 +87,7 @@ class HeatRow:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """The noise matrix of the classes that take part in most corrections."""
+    """The noise matrix of the classes with the most corrections."""
 
     names: list[str]
     rows: list[HeatRow]
@@ -96,12 +95,12 @@ class HeatMap:
 
 
 def heat_map(findings: Findings) -> HeatMap:
-    """Row: the class by corrected labels; column: the given class."""
+    """The noise matrix; row: class by the corrected labels, column: given class."""
     matrix = findings.noise_matrix
     off = findings.moved - np.diag(np.diag(findings.moved))
-    busiest = np.argsort(-(off.sum(0) + off.sum(1)), kind="stable")[:MOST_CELLS]
+    busiest = np.argsort(-(off.sum(0) + off.sum(1)), kind="stable")[:HEAT_MAP_CLASSES]
     chosen = np.sort(busiest)
-    pairs = pair_counts(findings)
+    pairs = findings.pairs
     rows = [
         HeatRow(
             number=int(i),
@@ -117,31 +116,6 @@ def heat_map(findings: Findings) -> HeatMap:
     return HeatMap(names, rows, findings.classes - len(chosen))
 
 
-def pair_counts(findings: Findings) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """(K, K) suspects by given class and suggestion."""
-    classes = findings.classes
-    pair = findings.given[findings.issue].astype(np.int64) * classes
-    pair += findings.suggested[findings.issue]
-    return np.bincount(pair, minlength=classes * classes).reshape(classes, classes)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Suspects with one given class and one suggestion."""
-
-    given: int
-    suggested: int
-    count: int
-
-
-def frequent_pairs(findings: Findings, most: int = 10) -> list[Pair]:
-    """What is most often mistaken for what."""
-    counts = pair_counts(findings)
-    order = np.argsort(-counts, axis=None, kind="stable")[:most]
-    places = [np.unravel_index(place, counts.shape) for place in order]
-    return [Pair(int(i), int(j), int(counts[i, j])) for i, j in places if counts[i, j]]
-
-
 def shade(share: float) -> int:
-    """The square root lets small shares be seen."""
+    """The colour of a share, on a square-root scale, so that small shares are visible."""
     return round((SHADES - 1) * float(np.sqrt(min(max(share, 0), 1))))

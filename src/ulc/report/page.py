@@ -1,4 +1,4 @@
-"""From a run folder to one HTML file that needs nothing else."""
+"""Makes the report: one HTML file from a run folder."""
 
 import base64
 import hashlib
@@ -12,24 +12,35 @@ import numpy as np
 from markupsafe import Markup
 
 from ulc.errors import InputError
+from ulc.labels.health import frequent_pairs
 from ulc.report import figures, training_record
 from ulc.report.examples import Examples, find_examples
-from ulc.report.findings import Findings, finished
+from ulc.report.findings import Findings, check_finished
 from ulc.report.losses import class_losses
-from ulc.report.overview import class_rows, frequent_pairs, heat_map
+from ulc.report.overview import class_rows, heat_map
+from ulc.report.scores import class_scores
 from ulc.report.suspects import in_script, list_suspects
 from ulc.storage.run_folder import RunFolder
 
 HERE = Path(__file__).parent
-LARGEST = 10_000_000  # bytes of the page, however large the data
-LIMIT = 1000  # suspects, unless the user says otherwise
-HISTOGRAMS = 40  # classes whose losses are drawn
+LARGEST = 10_000_000  # bytes of the page
+LIMIT = 1000  # default number of suspects on the page
+HISTOGRAMS = 40  # classes that get a histogram
+FREQUENT_PAIRS = 10
+SCORE_RULES = {
+    "posterior": "the posterior probability of the given label: the model's prediction, weighed by "
+    "how often each class is labelled as which",
+    "omega": "ω of the ULC paper: how well the given label fits the losses of its class, weighed "
+    "by how sure the model is",
+    "mixture": "the probability of the low-loss component in a mixture fitted to the losses",
+    "algorithm": "the algorithm's own probability that the given label is right",
+}
 SCRIPTS = ("decisions.js", "cards.js", "gallery.js", "page.js")
 
 
 @dataclass(frozen=True)
 class Report:
-    """The page, and how many of the suspects are on it."""
+    """The page, how many suspects are on it, and how many there are."""
 
     html: str
     listed: int
@@ -37,16 +48,16 @@ class Report:
 
 
 def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
-    """The page of a finished run, with at most `limit` suspects; the rest is in labels.csv."""
+    """The page of a finished run, with at most `limit` suspects."""
     try:
-        finished(folder)
+        check_finished(folder)
         findings = Findings.of(folder)
         every = folder.ids
         if every is not None and len(every) != len(findings):
             raise folder.damaged("ids.json", ValueError(f"{len(every)} ids, not {len(findings)}"))
         content = {**facts(folder, findings), **plots(folder, findings)}
     except InputError as error:
-        raise of_this_version(folder, error) from None
+        raise explain_version(folder, error) from None
     rows = findings.suspects[:limit]
     ids = None if every is None else [every[row] for row in rows]
     del every
@@ -59,8 +70,8 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
     return Report(html, len(listed.records), len(findings.suspects))
 
 
-def of_this_version(folder: RunFolder, error: InputError) -> InputError:
-    """The same complaint, with the reason where another version made the run."""
+def explain_version(folder: RunFolder, error: InputError) -> InputError:
+    """The same error, with the version named if another version of ulc made the run."""
     try:
         made = folder.read_json("environment.json")["packages"]["ulc"]
     except (InputError, KeyError, TypeError):
@@ -76,7 +87,7 @@ def of_this_version(folder: RunFolder, error: InputError) -> InputError:
 
 
 def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
-    """Numbers and words."""
+    """The values of the templates, but for the plots."""
     spec, data = folder.spec, folder.read_json("data.json")
     source = Path(spec.data.path).name if spec.data.path else spec.data.source
     return {
@@ -87,41 +98,60 @@ def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
         "version": version("ulc"),
         "findings": findings,
         "examples_count": len(findings),
-        "threshold": folder.threshold,
+        "threshold": findings.threshold,
         "wrong": findings.wrong_share,
         "known_wrong": data.get("wrong_share"),
         "gain": training_record.gain(folder),
-        "audit": training_record.audit(folder),
+        "audit": training_record.read_audit(folder),
         "classes": class_rows(findings),
         "heat": heat_map(findings),
-        "pairs": frequent_pairs(findings),
+        "pairs": frequent_pairs(findings.pairs, FREQUENT_PAIRS),
+        "score_rule": SCORE_RULES[findings.score_kind],
         "storage_key": storage_key(findings),
     }
 
 
 def plots(folder: RunFolder, findings: Findings) -> dict[str, Any]:
-    """Everything drawn, and the warnings that go with it."""
+    """The plots and the warnings."""
     records = training_record.judging_run(folder).records
-    # Small classes first, then those with most labels that look wrong: both are to be seen.
-    wrong = np.bincount(findings.given[findings.issue], minlength=findings.classes)
-    share = wrong / np.maximum(findings.sizes, 1)
+    # Small classes first, then those with the largest share of labels that look wrong.
+    share = findings.pairs.sum(1) / np.maximum(findings.sizes, 1)
     order = [int(k) for k in np.lexsort((-share, ~findings.small)) if findings.sizes[k]]
-    drawn = class_losses(findings, order[:HISTOGRAMS])
-    names = findings.class_names
     return {
-        "histograms": [
-            (names[each.number], figures.loss_histogram(each, names[each.number]), each)
-            for each in drawn
-        ],
-        "undrawn": len(order) - len(drawn),
+        "histograms": histograms(findings, order[:HISTOGRAMS]),
+        "undrawn": max(len(order) - HISTOGRAMS, 0),
         "uncertainty_plot": figures.loss_against_uncertainty(findings),
         "curves": training_record.learning_curves(records),
         "warnings": training_record.warnings(folder, findings, records),
     }
 
 
+def histograms(findings: Findings, chosen: list[int]) -> list[dict[str, Any]]:
+    """What decided, class by class: posterior scores, or losses with the mixture on them."""
+    names = findings.class_names
+    if findings.evidence is not None:
+        return [
+            {
+                "name": names[each.number],
+                "plot": figures.score_histogram(each, names[each.number], findings.threshold),
+                "confusions": [(names[k], share) for k, share in each.confusions],
+                "pooled": False,
+            }
+            for each in class_scores(findings, chosen)
+        ]
+    return [
+        {
+            "name": names[each.number],
+            "plot": figures.loss_histogram(each, names[each.number]),
+            "confusions": [],
+            "pooled": not each.own,
+        }
+        for each in class_losses(findings, chosen)
+    ]
+
+
 def storage_key(findings: Findings) -> str:
-    """Under which the browser keeps decisions: another judgement, another key."""
+    """The key of the decisions in the browser's storage; each judgement has its own."""
     digest = hashlib.sha256(findings.given.tobytes())
     digest.update(np.ascontiguousarray(findings.score).tobytes())
     return f"ulc-decisions-{digest.hexdigest()[:16]}"
@@ -130,7 +160,7 @@ def storage_key(findings: Findings) -> str:
 def render(
     content: dict[str, Any], findings: Findings, examples: Examples, suspects: str, listed: int
 ) -> str:
-    """Fill the template; scripts and style are allowed by their hashes, and nothing else is."""
+    """Fill the template; the content-security policy allows our scripts and style by hash."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -139,13 +169,14 @@ def render(
         lstrip_blocks=True,
     )
     environment.filters["percent"] = percent
-    style = plain("style.css")
-    scripts = [plain(name) for name in SCRIPTS]
+    style = read_static("style.css")
+    scripts = [read_static(name) for name in SCRIPTS]
     data = {
         "key": content["storage_key"],
         "classes": findings.class_names,
         "columns": examples.columns,
         "named": content["named"],
+        "score_kind": findings.score_kind,
     }
     return environment.get_template("page.html").render(
         **content,
@@ -158,13 +189,13 @@ def render(
     )
 
 
-def plain(name: str) -> str:
-    """A file of ours, as it stands in the page."""
+def read_static(name: str) -> str:
+    """A script or the style sheet."""
     return (HERE / "static" / name).read_text(encoding="utf-8")
 
 
 def policy(style: str, scripts: list[str]) -> str:
-    """Only our own scripts and style run, pictures are inside the page, nothing is fetched."""
+    """The content-security policy: our scripts and style, pictures as data URIs, nothing else."""
     allowed = " ".join(map(digest, scripts))
     return (
         f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; img-src data:; "
@@ -173,12 +204,12 @@ def policy(style: str, scripts: list[str]) -> str:
 
 
 def digest(content: str) -> str:
-    """As a content-security policy names it."""
+    """The hash of a script or style, as a content-security policy writes it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
 def percent(share: float | None) -> str:
-    """As people write it: fewer digits for more."""
+    """A share in percent, with one decimal below 10 %."""
     if share is None:
         return "–"
     value = 100 * share

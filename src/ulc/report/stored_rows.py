@@ -1,4 +1,4 @@
-"""A few rows of a large file, without holding the rest."""
+"""Selected rows of a large file, read block by block."""
 
 import zipfile
 from pathlib import Path
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-BLOCK = 20_000  # rows of a table that are held at once
-BYTES = 16_000_000  # of an array that are held at once
+BLOCK = 20_000  # rows of a table in memory at a time
+BYTES = 16_000_000  # of an array in memory at a time
 
 
 def array_rows(path: Path, name: str, rows: Integers, total: int | None) -> NDArray[Any]:
-    """Those rows of one array of an npz file, as images (n, C, H, W) or vectors (n, D)."""
+    """Selected rows of an array in an npz file, as images (n, C, H, W) or vectors (n, D)."""
     with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
         shape, fortran, kind = header(member)
         check_total(path, shape[0], total)
@@ -39,7 +39,7 @@ def array_rows(path: Path, name: str, rows: Integers, total: int | None) -> NDAr
 
 
 def header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of a stored array."""
+    """Shape, memory order and type of a stored array."""
     version = np.lib.format.read_magic(member)
     read = np.lib.format.read_array_header_1_0
     return (read if version == (1, 0) else np.lib.format.read_array_header_2_0)(member)
@@ -51,7 +51,7 @@ def table_rows(
     total: int | None,
     keep: "Callable[[pd.DataFrame], NDArray[np.bool_]] | None" = None,
 ) -> "pd.DataFrame":
-    """Those rows of a table, in their order; `keep` says which rows count at all."""
+    """Selected rows of a table, in the order of `rows`; positions count the rows of `keep` only."""
     import pandas as pd
 
     parts, places, seen = [], [], 0
@@ -67,7 +67,7 @@ def table_rows(
 
 
 def table_blocks(path: Path) -> "Iterator[pd.DataFrame]":
-    """The table in pieces, as `ulc.data.sources.table` would read it."""
+    """The table block by block, read as `ulc.data.sources.table` reads it."""
     import pandas as pd
 
     from ulc.data.sources.table import SEPARATORS, read_header, read_table, text_options
@@ -85,11 +85,11 @@ def table_blocks(path: Path) -> "Iterator[pd.DataFrame]":
             for block in read:
                 yield block.set_axis(names, axis=1)
     else:
-        yield read_table(path)  # which says what is wrong
+        yield read_table(path)  # raises the error that fits
 
 
 def check_total(path: Path, found: int, total: int | None) -> None:
-    """Raise if the file has not as many rows as the run saw."""
+    """Raise if the file has not as many rows as in the run."""
     if total is not None and found != total:
         raise InputError(
             f"{path} has {found} rows now and had {total} in the run; train again to see them"

@@ -1,4 +1,4 @@
-"""The suspicious labels that the page lists, as many as it has room for."""
+"""The suspicious labels on the page, as JSON records."""
 
 import json
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from ulc.report.findings import Findings
 
 @dataclass(frozen=True)
 class Listed:
-    """Suspects as JSON objects, most suspicious first, and how many bytes they take."""
+    """Suspects as JSON objects, most suspicious first."""
 
     records: list[str]
 
     def as_json(self) -> str:
-        """All of them, safe inside a script element."""
+        """A JSON list that is safe inside a script element."""
         return f"[{','.join(self.records)}]"
 
 
@@ -28,9 +28,8 @@ def list_suspects(
     """The first `most`, or as many as fit into `room` bytes."""
     records: list[str] = []
     for place, row in enumerate(findings.suspects[:most]):
-        record = in_script(
-            one(findings, int(row), ids[place] if ids else str(row), examples, place)
-        )
+        name = ids[place] if ids else str(row)
+        record = in_script(suspect_record(findings, int(row), name, examples, place))
         room -= len(record.encode()) + 1
         if room < 0:
             break
@@ -38,26 +37,46 @@ def list_suspects(
     return Listed(records)
 
 
-def one(findings: Findings, row: int, name: str, examples: Examples, place: int) -> dict[str, Any]:
-    """A suspect as the page's scripts read it; what it lacks is left out."""
+def suspect_record(
+    findings: Findings, row: int, name: str, examples: Examples, place: int
+) -> dict[str, Any]:
+    """A suspect as the page's scripts read it; missing values are left out."""
     record = {
         "row": row,
         "id": name,
         "path": examples.paths[place] if examples.paths else None,
         "given": int(findings.given[row]),
         "suggested": int(findings.suggested[row]),
-        "score": number(findings.score[row]),
-        "loss": number(findings.loss[row]),
-        "epistemic": number(findings.epistemic[row]),
-        "aleatoric": number(findings.aleatoric[row]),
+        "score": json_number(findings.score[row]),
+        "loss": json_number(findings.loss[row]),
+        "epistemic": json_number(findings.epistemic[row]),
+        "aleatoric": json_number(findings.aleatoric[row]),
+        "why": bayes_factors(findings, row),
         "picture": examples.picture(place),
         "values": list(examples.values[place]) if examples.values else None,
     }
     return {key: value for key, value in record.items() if value is not None}
 
 
-def number(value: float) -> float | None:
-    """Six digits are enough; None where there is no number."""
+def bayes_factors(findings: Findings, row: int) -> list[list[float | None]] | None:
+    """What the posterior of a label comes from; None: the scores are no posterior.
+
+    For the given and for the suggested class k: the model's P(k | x), P(given label | k), and the
+    posterior of k, which is their product, normalised over all classes.
+    """
+    evidence = findings.evidence
+    if evidence is None:
+        return None
+    given, suggested = int(findings.given[row]), int(findings.suggested[row])
+    factors = (
+        (evidence.given[row], evidence.transition[given, given], findings.score[row]),
+        (evidence.suggested[row], evidence.transition[suggested, given], evidence.posterior[row]),
+    )
+    return [[json_number(value) for value in each] for each in factors]
+
+
+def json_number(value: float) -> float | None:
+    """The value with six decimals; None in place of NaN."""
     return None if np.isnan(value) else round(float(value), 6)
 
 

@@ -1,4 +1,4 @@
-"""Vector drawings: elements, a scale, axes. Text is escaped; colours come from the style sheet."""
+"""SVG drawings: elements, scales, axes. Text is escaped; the style sheet holds the colours."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ ROOT_TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 
 
 def element(name: str, *children: str, **attributes: object) -> Markup:
-    """An element; `class_` and `text_anchor` are spelled as SVG spells them."""
+    """An SVG element; `class_` becomes class, `text_anchor` becomes text-anchor."""
     pairs = [
         f' {key.rstrip("_").replace("_", "-")}="{escape(short(value))}"'
         for key, value in attributes.items()
@@ -21,12 +21,12 @@ def element(name: str, *children: str, **attributes: object) -> Markup:
 
 
 def short(value: object) -> object:
-    """One decimal of a pixel is enough."""
+    """Numbers with one decimal of a pixel, other values as they are."""
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
 
 
 def drawing(label: str, width: int, height: int, *children: str) -> Markup:
-    """A picture that a screen reader calls by its label."""
+    """An SVG image with a label for screen readers."""
     return element(
         "svg",
         *children,
@@ -39,9 +39,9 @@ def drawing(label: str, width: int, height: int, *children: str) -> Markup:
 
 @dataclass(frozen=True)
 class Plot:
-    """A frame with two scales: data in, pixels out.
+    """A plot area with two scales, from data to pixels.
 
-    root: heights by their square root, so that a little is seen beside a lot
+    root: square-root scale of the heights, so that small values are visible beside large ones
     """
 
     x_range: tuple[float, float]
@@ -86,7 +86,7 @@ class Plot:
         )
 
     def axes(self, x_title: str, y_title: str, *, percent: bool = False) -> Markup:
-        """Ticks, pale lines across, titles; no box."""
+        """Ticks, grid lines and titles."""
         base = self.height - self.bottom
         parts = []
         for value in self.y_ticks():
@@ -112,14 +112,14 @@ class Plot:
         return Markup("").join(parts)
 
     def y_ticks(self) -> list[float]:
-        """Where lines go across."""
+        """Values of the grid lines."""
         return (
             [v for v in ROOT_TICKS if v <= self.y_range[1]] if self.root else ticks(*self.y_range)
         )
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers inside the range, one, two or five of a power of ten apart."""
+    """Round numbers inside the range, in steps of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / about
     if not rough > 0:
         return [low]
@@ -132,7 +132,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def spread(values: Sequence[float] | Floats) -> tuple[float, float]:
-    """A range that holds zero and all values, with a little air above."""
+    """A range that holds zero and all values, with 5 % more above."""
     low = min(0.0, *map(float, values)) if len(values) else 0.0
     top = max(0.0, *map(float, values)) if len(values) else 0.0
     return low, top + 0.05 * (top - low) if top > low else low + 1.0

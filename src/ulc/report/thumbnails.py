@@ -11,24 +11,24 @@ from PIL import Image, ImageOps
 
 from ulc.data.sources.pictures import Picture, as_rgb
 
-EDGE = 160  # pixels; twice what a phone shows
-TINY = 64  # up to here nothing may be lost, because every pixel is seen
+EDGE = 160  # pixels
+TINY = 64  # pictures up to this size are stored without loss: the page enlarges them
 
 
 def from_picture(picture: Picture) -> str | None:
-    """Upright, small; None if it cannot be read (any more)."""
+    """The picture as a small, upright thumbnail; None if it cannot be read."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Pillow warns of odd metadata; the pixels count
+            warnings.simplefilter("ignore")  # Pillow warns of odd metadata
             with picture.open() as stream, Image.open(stream) as image:
                 image.draft(None, (2 * EDGE, 2 * EDGE))  # a large JPEG is decoded smaller
                 return encoded(as_rgb(ImageOps.exif_transpose(image)))
-    except Exception:  # Pillow's readers raise whatever they stumble over
+    except Exception:  # Pillow's readers raise errors of many types
         return None
 
 
 def from_array(pixels: NDArray[Any]) -> str | None:
-    """(C, H, W) uint8: grey, colour, or colour with transparency."""
+    """A thumbnail of (C, H, W) uint8 pixels with 1, 3 or 4 channels; None for other channels."""
     channels = pixels.shape[0]
     if channels not in (1, 3, 4):
         return None
@@ -37,7 +37,7 @@ def from_array(pixels: NDArray[Any]) -> str | None:
 
 
 def encoded(image: Image.Image) -> str:
-    """As WebP, which is smaller than JPEG and PNG."""
+    """A data URI of the image as WebP."""
     image.thumbnail((EDGE, EDGE))
     buffer = io.BytesIO()
     image.save(buffer, "WEBP", quality=75, lossless=max(image.size) <= TINY)

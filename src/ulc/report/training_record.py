@@ -1,4 +1,4 @@
-"""What a run recorded beside its judgement: curves, gain over plain training, warnings."""
+"""Curves, gain over plain training and warnings, from what a run recorded."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ulc.report.figures import Line, curves
 from ulc.report.findings import Findings
 from ulc.storage.run_folder import Records, RunFolder
 
-# What an epoch's record may hold: the way to it, what it is called, how it is drawn.
+# Values in an epoch's record: path of keys, name, CSS class.
 LOSSES = (
     (("train", "loss"), "on given labels", "grey-line"),
     (("train", "trusted_loss"), "on trusted labels", "right-line"),
@@ -26,37 +26,37 @@ ACCURACIES = (
 SHARES = (
     (("train", "trusted"), "labels trusted", "right-line"),
     (("held_out", "agreement"), "held-out labels predicted", "wrong-line"),
-    (("labels", "auc"), "wrong told from right (AUC)", "grey-line"),
+    (("labels", "auc"), "AUC of finding wrong labels", "grey-line"),
 )
 FIGURES = (
     (
         "Training loss",
         LOSSES,
         False,
-        "How badly the model fits what it learns from: it should fall and settle.",
+        "The loss on what the model learns from: it should fall and settle.",
     ),
     (
         "Trust in labels",
         SHARES,
         True,
-        "The share of given labels that the method trusts; it should settle, neither at 0 nor "
-        "(unless your labels are clean) at 100 %. Held-out labels are wrong as often as the "
-        "others, so not all of them can be predicted.",
+        "The share of given labels that the method trusts; it should settle above 0 and, unless "
+        "your labels are clean, below 100 %. Held-out labels are wrong as often as the others, so "
+        "not all of them can be predicted.",
     ),
     (
         "Accuracy on the test set",
         ACCURACIES,
         True,
-        "How often the model is right on examples it never saw, all classes counting alike; "
-        "a fall late in training means that wrong labels are being learned.",
+        "How often the model is right on new examples, with equal weight for every class. "
+        "A fall late in training means that the model learns wrong labels.",
     ),
 )
-MOST = 5  # warnings of one kind
+MOST = 5  # warnings of one kind that are shown
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A plot of the training, with its key and what it shows."""
+    """A plot of the training, with its lines and an explanation."""
 
     title: str
     plot: Markup
@@ -65,11 +65,13 @@ class Curve:
 
 
 def learning_curves(records: Records) -> list[Curve]:
-    """The plots for which there are numbers."""
+    """The plots for which the records hold numbers."""
     drawn = []
-    for title, ways, percent, about in FIGURES:
+    for title, values, percent, about in FIGURES:
         lines = [
-            line for way, name, class_ in ways if (line := read_line(records, way, name, class_))
+            line
+            for path, name, class_ in values
+            if (line := read_line(records, path, name, class_))
         ]
         if lines:
             plot = curves(title, lines, len(records), percent=percent)
@@ -77,30 +79,27 @@ def learning_curves(records: Records) -> list[Curve]:
     return drawn
 
 
-def read_line(records: Records, way: tuple[str, ...], name: str, class_: str) -> Line | None:
-    """A value's course over the epochs that have it."""
-    found = [(epoch, at(record, way)) for epoch, record in enumerate(records)]
-    known = [(epoch, value) for epoch, value in found if value is not None]
+def read_line(records: Records, path: tuple[str, ...], name: str, class_: str) -> Line | None:
+    """The values at a path, of the epochs that have one; None: no epoch has one."""
+    every = [(epoch, number_at(record, path)) for epoch, record in enumerate(records)]
+    known = [(epoch, value) for epoch, value in every if value is not None]
     if not known:
         return None
     epochs, values = zip(*known, strict=True)
     return Line(name, class_, epochs, values)
 
 
-def at(record: Any, way: tuple[str, ...]) -> float | None:
-    """The number at the end of the way, if there is one."""
-    for name in way:
-        record = record.get(name) if isinstance(record, dict) else None
-    known = isinstance(record, int | float) and not isinstance(record, bool)
-    return float(record) if known else None
+def number_at(record: Any, path: tuple[str, ...]) -> float | None:
+    """The number that lies at this path of keys; None: there is none."""
+    for key in path:
+        record = record.get(key) if isinstance(record, dict) else None
+    is_number = isinstance(record, int | float) and not isinstance(record, bool)
+    return float(record) if is_number else None
 
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better the model is than plain training on the given labels.
-
-    measured: on what
-    """
+    """A measure of plain training and of the method; `measured` names it."""
 
     plain: float
     ours: float
@@ -109,22 +108,22 @@ class Gain:
 
 
 def gain(folder: RunFolder) -> Gain | None:
-    """As the audit compared them, or beside the plain run that `ulc train` left; None: unknown."""
-    compared = audit(folder)
-    plain, ours = (at(compared, (name, "held_out_agreement")) for name in ("plain", "ulc"))
+    """The comparison with plain training, of an audit or of `ulc train`; None: there is none."""
+    compared = read_audit(folder)
+    plain, ours = (number_at(compared, (name, "held_out_agreement")) for name in ("plain", "ulc"))
     if plain is not None and ours is not None:
         measured = "held-out labels that are predicted"
         return Gain(plain, ours, measured, "ULC against plain training")
     beside = plain_run(folder)
     if beside is None:
         return None
-    way = ("balanced", "last", "accuracy")
-    plain, ours = (at(each.read_json("summary.json"), way) for each in (beside, folder))
+    path = ("balanced", "last", "accuracy")
+    plain, ours = (number_at(each.read_json("summary.json"), path) for each in (beside, folder))
     return None if plain is None or ours is None else Gain(plain, ours, "test accuracy")
 
 
 def plain_run(folder: RunFolder) -> RunFolder | None:
-    """The finished run of cross entropy on the same labels, if it lies beside this one."""
+    """The finished run of cross entropy on the same labels, in the same folder as this run."""
     spec = folder.spec
     if spec.algorithm == "ce":
         return None
@@ -136,7 +135,7 @@ def plain_run(folder: RunFolder) -> RunFolder | None:
             same = other.done and other.spec.model_dump(exclude=fixed) == spec.model_dump(
                 exclude=fixed
             )
-        except InputError:  # a neighbour that cannot be read is none
+        except InputError:  # not a readable run
             continue
         if same:
             return other
@@ -144,8 +143,8 @@ def plain_run(folder: RunFolder) -> RunFolder | None:
 
 
 def judging_run(folder: RunFolder) -> RunFolder:
-    """The training whose opinion on the labels it is: an audit has several."""
-    compared = audit(folder)
+    """The run whose curves the page shows; an audit has several."""
+    compared = read_audit(folder)
     judge = compared.get("ulc" if "ULC" in str(compared.get("judged_by")) else "plain")
     if isinstance(judge, dict) and isinstance(judge.get("run"), str):
         inner = RunFolder(folder.path / "runs" / judge["run"])
@@ -154,29 +153,34 @@ def judging_run(folder: RunFolder) -> RunFolder:
     return folder
 
 
-def audit(folder: RunFolder) -> dict[str, Any]:
-    """What `ulc audit` left, where it made the folder."""
-    return optional(folder, "audit.json")
+def read_audit(folder: RunFolder) -> dict[str, Any]:
+    """The content of audit.json; empty if the folder is no audit."""
+    return read_optional(folder, "audit.json")
 
 
-def optional(folder: RunFolder, name: str) -> dict[str, Any]:
-    """A file that not every run has."""
+def read_optional(folder: RunFolder, name: str) -> dict[str, Any]:
+    """The content of a JSON file; empty if it is missing."""
     content = folder.read_json(name) if folder.has(name) else {}
     return content if isinstance(content, dict) else {}
 
 
 def warnings(folder: RunFolder, findings: Findings, records: Records) -> list[str]:
-    """What to know before believing the page."""
-    found = [*of_audit(folder, records), *of_data(folder), *of_training(records)]
-    return list(dict.fromkeys([*found, *of_labels(findings)]))
+    """The warnings at the top of the page, each once."""
+    every = [
+        *collapse_warnings(folder, records),
+        *data_warnings(folder),
+        *training_warnings(records),
+        *label_warnings(findings),
+    ]
+    return list(dict.fromkeys(every))
 
 
-def of_audit(folder: RunFolder, records: Records) -> Iterator[str]:
-    """Signs of collapse that rows held out gave, in an audit's two trainings or in this one."""
-    compared = audit(folder)
+def collapse_warnings(folder: RunFolder, records: Records) -> Iterator[str]:
+    """Signs of collapse on held-out rows, in both trainings of an audit or in this run."""
+    compared = read_audit(folder)
     for name, who in (("plain", "Plain training"), ("ulc", "ULC")):
-        told = compared.get(name)
-        listed = told.get("warnings", []) if isinstance(told, dict) else []
+        training = compared.get(name)
+        listed = training.get("warnings", []) if isinstance(training, dict) else []
         yield from (f"{who}, {each}." for each in listed[:MOST])
     if not compared:
         signs = [
@@ -187,56 +191,56 @@ def of_audit(folder: RunFolder, records: Records) -> Iterator[str]:
         yield from signs[-MOST:]
 
 
-def of_data(folder: RunFolder) -> Iterator[str]:
-    """Of what was read: images left out, copies whose labels differ."""
+def data_warnings(folder: RunFolder) -> Iterator[str]:
+    """Images that were left out, and copies whose labels differ."""
     skipped = folder.read_json("data.json").get("skipped", [])
     if skipped:
         yield f"{len(skipped)} images could not be read and were left out (data.json lists them)."
-    conflicts = at(optional(folder, "health.json"), ("duplicates", "conflicts"))
+    conflicts = number_at(read_optional(folder, "health.json"), ("duplicates", "conflicts"))
     if conflicts:
         yield (
             f"{conflicts:.0f} groups of identical examples have different labels, so some of these "
-            "are wrong for certain (health.json lists them)."
+            "labels are wrong (health.json lists them)."
         )
 
 
-def of_training(records: Records) -> Iterator[str]:
-    """Of fall-backs and of accuracy that fell."""
+def training_warnings(records: Records) -> Iterator[str]:
+    """Classes without a mixture of their own, losses that are not finite, falling accuracy."""
     last = records[-1] if records else {}
-    fell_back = at(last, ("train", "fallback_classes")) or 0
+    fell_back = number_at(last, ("train", "fallback_classes")) or 0
     if fell_back:
         yield (
             f"{fell_back:g} classes (mean of two networks) had too few or too similar losses for a "
-            "mixture of their own and were judged by that of all classes: check their labels "
-            "yourself."
+            "mixture of their own, so training divided their labels by the mixture of all classes: "
+            "check their labels yourself."
         )
-    one = at(last, ("train", "one_component_classes")) or 0
+    one = number_at(last, ("train", "one_component_classes")) or 0
     if one:
-        yield f"In {one:g} classes nothing looked wrong, so all their labels were trusted."
-    lost = sum(at(each, ("train", "losses_not_finite")) or 0 for each in records)
+        yield f"In {one:g} classes the losses form one group, so training trusted all their labels."
+    lost = sum(number_at(each, ("train", "losses_not_finite")) or 0 for each in records)
     if lost:
-        yield f"{lost:g} losses were not finite; their labels were not believed."
-    accuracy = [at(each, ("test", "balanced", "accuracy")) for each in records]
+        yield f"{lost:g} losses were not finite; training did not trust their labels."
+    accuracy = [number_at(each, ("test", "balanced", "accuracy")) for each in records]
     known = [each for each in accuracy if each is not None]
     if known and known[-1] < max(known) - 0.05:
         yield (
             f"Test accuracy fell from {100 * max(known):.1f} to {100 * known[-1]:.1f} % during the "
-            "training: the model may have learned wrong labels; suspect the suggestions too."
+            "training: the model may have learned wrong labels, so suggestions may be wrong too."
         )
 
 
-def of_labels(findings: Findings) -> Iterator[str]:
-    """Of classes that collapsed, and of judgements that say nothing."""
+def label_warnings(findings: Findings) -> Iterator[str]:
+    """Classes that collapsed, and scores that tell nothing."""
     for k in np.flatnonzero(findings.collapsed)[:MOST]:
         yield (
             f"The model hardly ever predicts “{findings.class_names[k]}” "
             f"({findings.predicted[k]} of {len(findings)} examples, although {findings.sizes[k]} "
-            "labels say so): the class has collapsed. Do not trust what is said about its labels."
+            "labels name it): the class has collapsed. Do not rely on the scores of its labels."
         )
     if np.ptp(findings.score) < 1e-6:
         yield "Every label has the same score: this run cannot tell wrong labels from right ones."
     elif findings.issue.mean() > 0.6:
         yield (
-            f"{100 * findings.issue.mean():.0f} % of all labels look wrong. That is rarely true: "
-            "more likely the model has not learned the classes."
+            f"{100 * findings.issue.mean():.0f} % of all labels look wrong. More likely, the model "
+            "has not learned the classes."
         )

@@ -179,7 +179,7 @@ class RunFolder:
         """Return the judgement of every training label."""
         packed = io.BytesIO(self.read("judgement.npz"))
         try:
-            return Judgement(**read_npz(packed))
+            return Judgement.from_stored(read_npz(packed))
         except (ValueError, TypeError) as error:
             raise self.damaged("judgement.npz", error) from None
 

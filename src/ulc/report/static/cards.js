@@ -19,6 +19,7 @@ class Card {
     this.box.setAttribute("aria-label", `${name}: labelled ${given}, suggested ${suggested}`);
     this.box.querySelector(".look").append(...look(suspect, data.columns));
     this.box.querySelector(".facts").append(...facts(suspect));
+    this.box.querySelector(".reasons").append(...reasons(suspect, given, suggested));
   }
 
   text(selector, content) {
@@ -65,6 +66,37 @@ function facts(suspect) {
     ["Data uncertainty", suspect.aleatoric],
   ];
   return terms(pairs.map(([name, value]) => [name, value === undefined ? "–" : value.toFixed(3)]));
+}
+
+/* Bayes' rule for the given and the suggested class, where a confusion model decided. */
+function reasons(suspect, given, suggested) {
+  if (!suspect.why) return [];
+  const table = document.createElement("table");
+  table.createTHead().append(tableRow(["Class", "Model", "P(label | class)", "Posterior"], "col"));
+  const body = table.createTBody();
+  [given, suggested].forEach((name, place) => {
+    body.append(tableRow([name, ...suspect.why[place].map((value) => value.toFixed(3))], "row"));
+  });
+  const more = document.createElement("details");
+  const summary = document.createElement("summary");
+  const about = document.createElement("p");
+  summary.textContent = "Why";
+  about.textContent =
+    "The posterior is the model’s probability of the class, times the share of the class that gets this label, normalised over all classes.";
+  more.append(summary, table, about);
+  return [more];
+}
+
+/* The first cell is a heading of its row; with scope "col" all cells are headings. */
+function tableRow(texts, scope) {
+  const row = document.createElement("tr");
+  texts.forEach((text, place) => {
+    const cell = document.createElement(scope === "col" || place === 0 ? "th" : "td");
+    if (cell.tagName === "TH") cell.scope = scope;
+    cell.textContent = text;
+    row.append(cell);
+  });
+  return row;
 }
 
 function described(name, pairs) {
