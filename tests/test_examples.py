@@ -89,6 +89,7 @@ def test_example_own_algorithm():
     assert len(list(Path("here").glob("*/summary.json"))) == 2
 
 
+@pytest.mark.slow
 def test_example_own_model_outputs():
     printed = run_example("own_model_outputs", "--rows", "400")
     found, wrong = read_count(printed, "wrong labels found")

@@ -57,6 +57,7 @@ def test_the_page_names_every_table_and_figure():
     assert (len(TRAININGS), len(SWEEPS), len(list(columns()))) == (9, 3, 17)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stand_ins")
 @pytest.mark.parametrize("command", [*TRAININGS, *columns()])
 def test_a_training_runs(ulc, command):

@@ -77,6 +77,14 @@ def test_the_options_of_every_algorithm_are_shown():
         assert all(f"| `{field}` |" in section for field in algorithm.config_class.model_fields)
 
 
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:")[1]
+    named = set(re.findall(r": (\S+\.md)$", navigation, re.M))
+    docs = ROOT / "docs"
+    pages = {page.relative_to(docs).as_posix() for page in docs.rglob("*.md")}
+    assert named == pages | SITE["OUTSIDE"].keys()
+
+
 def test_the_repository_has_one_address():
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
     home = urls["Homepage"]

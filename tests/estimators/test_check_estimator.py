@@ -65,7 +65,6 @@ def test_every_algorithm_is_checked():
         NoisyLabelClassifier("ce", options=OPTIONS["ce"], **SMALL),
     ],
     expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS,
-    xfail_strict=True,
 )
 def test_scikit_learn_s_laws(estimator, check):
     check(estimator)
