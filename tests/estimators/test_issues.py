@@ -111,7 +111,7 @@ def test_outputs_learned_by_heart_are_warned_of(noisy, kind):
     _, given, _, probability = noisy
     sure = 0.98 * np.eye(3)[given] + 0.02 / 3
     outputs = {"losses": losses_of(sure, given), "pred_probs": sure}
-    with pytest.warns(UserWarning, match="rows it did not see") as caught:
+    with pytest.warns(UserWarning, match="out-of-sample outputs") as caught:
         find_label_issues(given, **{kind: outputs[kind]})
     assert caught[0].filename == __file__
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""The contract of every algorithm."""
+"""The base class of every algorithm."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -23,11 +23,14 @@ INITIAL_WEIGHTS = 2**31  # no epoch has this number
 
 
 class Algorithm(nn.Module, ABC):
-    """One way to learn from labels of which some are wrong.
+    """A method to learn from labels of which some are wrong.
 
-    A subclass names its `config_class`, defines `train_epoch`, and `judge` where it has an
-    opinion of its own about the labels. Whatever it keeps between epochs is a Learner,
-    a Module or a buffer, so saving and resuming need no code. Do not override `run_epoch`.
+    A subclass sets `config_class` and defines `train_epoch`. It defines `judge` if it measures
+    how likely each label is right. It keeps all state between epochs in Learners, Modules or
+    buffers, so that saving and resuming need no code. Do not override `run_epoch`.
+
+    threshold: labels that are at least as likely right are trusted
+    on_step: called after each step with the running means of the epoch
     """
 
     config_class: ClassVar[type[Spec]]
@@ -40,16 +43,16 @@ class Algorithm(nn.Module, ABC):
 
     @classmethod
     def build(cls, config: Spec, data: TrainingData, new_network: NewNetwork) -> Self:
-        """Make the algorithm; the run's seed decides its initial weights."""
+        """Construct the algorithm; the run's seed determines its initial weights."""
         with seeded(data.seed, INITIAL_WEIGHTS):
             return cls(config, data, new_network)  # type: ignore[arg-type, call-arg]
 
     @abstractmethod
     def train_epoch(self, epoch: int) -> Record:
-        """Learn from one pass over the training data; return what to record."""
+        """Train one epoch; return the values to record."""
 
     def networks(self) -> list[Classifier]:
-        """The networks that predict together, and that a run keeps; by default the learners'."""
+        """The networks that predict together and that a run saves; by default all learners'."""
         return [learner.network for learner in self.learners()]
 
     def predict_proba(self, inputs: Tensor) -> Tensor:
@@ -57,10 +60,10 @@ class Algorithm(nn.Module, ABC):
         return mean_prediction(self.networks(), inputs)
 
     def run_epoch(self, epoch: int) -> Record:
-        """Seed, set every learning rate, train.
+        """Seed torch, set all learning rates, train one epoch.
 
-        Seeding by (run, epoch) makes a resumed run equal to an unbroken one without saving the
-        state of any random generator; the user's own random state is left as it was.
+        The seed depends on run and epoch. So a resumed run equals an uninterrupted one, and no
+        state of a random generator is saved. The user's random state is not changed.
         """
         with seeded(self.data.seed, epoch):
             for learner in self.learners():
@@ -69,21 +72,24 @@ class Algorithm(nn.Module, ABC):
             return self.train_epoch(epoch)
 
     def judge(self) -> Judgement:
-        """By default a label is believed as far as the model predicts it."""
+        """The judgement of every training label.
+
+        By default a label is as likely right as the model predicts it.
+        """
         return Judgement.of(array(self.predictions()), array(self.data.given))
 
     @torch.no_grad()
     def predictions(self) -> Tensor:
-        """(N, K) what the model now predicts for its training set, un-augmented."""
+        """(N, K) predictions for the training set, without augmentation."""
         with evaluating(self):
             return torch.cat([self.predict_proba(batch.inputs) for batch in self.data.in_order()])
 
     def outputs(self) -> dict[str, NDArray[Any]]:
-        """What the algorithm hands over beside model and judgement, by name."""
+        """Results beside model and judgement, by name; a run writes them to outputs.npz."""
         return {}
 
     def learners(self) -> list[Learner]:
-        """The networks with their optimisers, in order."""
+        """All learners (networks with their optimisers), in order of definition."""
         return [part for part in self.modules() if isinstance(part, Learner)]
 
     def weight_norms(self) -> Floats:
@@ -92,13 +98,13 @@ class Algorithm(nn.Module, ABC):
         return array(torch.stack(norms).mean(0))
 
     def averages(self) -> Averages:
-        """Running means that whoever watches can follow."""
+        """Running means of an epoch, which `on_step` gets after each step."""
         return Averages(self.on_step)
 
 
 @contextmanager
 def seeded(seed: int, epoch: int) -> Iterator[None]:
-    """Torch's random numbers by run and epoch inside, the user's own again after."""
+    """Seed torch by run and epoch inside the context; restore the user's random state after it."""
     mixed = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0]
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(int(mixed >> np.uint64(1)))
@@ -106,5 +112,5 @@ def seeded(seed: int, epoch: int) -> Iterator[None]:
 
 
 def array(tensor: Tensor) -> NDArray[Any]:
-    """A tensor as an array of its own."""
+    """A copy of a tensor as an array."""
     return tensor.detach().cpu().numpy().copy()

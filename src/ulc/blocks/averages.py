@@ -1,4 +1,4 @@
-"""Running means of what a step reports."""
+"""Running means of the values that training steps report."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -9,7 +9,12 @@ Record = dict[str, float]
 
 
 class Averages:
-    """Mean of each named value over the steps of an epoch; tensors are read only at the end."""
+    """Mean of each named value over the steps of an epoch.
+
+    Values stay on their device until `record` is called.
+
+    on_step: called after each step
+    """
 
     def __init__(self, on_step: Callable[["Averages"], None] | None = None) -> None:
         self.sums: dict[str, Tensor | float] = defaultdict(float)
@@ -17,7 +22,7 @@ class Averages:
         self.on_step = on_step
 
     def add(self, **values: Tensor | float) -> None:
-        """Take in one step."""
+        """Add the values of one step."""
         for name, value in values.items():
             self.sums[name] = self.sums[name] + value
             self.counts[name] += 1

@@ -1,4 +1,4 @@
-"""Wrong labels from the outputs of a model of your own."""
+"""Find wrong labels from the outputs of any model."""
 
 import math
 import warnings
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 THRESHOLD = 0.5
-# Outputs on rows that a network was trained on: it has learned even the wrong labels by heart.
-BY_HEART = 0.9  # a given label with this probability
+# On the rows that it was trained on, a network that overfits predicts even the wrong labels.
+OVERFITTED = 0.9  # such a network gives a label at least this probability
 NEARLY_ALL = 0.995
 ENOUGH = 100  # fewer rows are no evidence
 
@@ -37,18 +37,17 @@ def find_label_issues(  # noqa: PLR0913 (which of the three outputs there are is
     classes: Any = None,
     random_state: RandomState = None,
 ) -> "DataFrame":
-    """Which of (N,) labels are wrong, from exactly one of three outputs, as a frame in order.
+    """Judge (N,) labels by exactly one of three outputs; return a frame in their order.
 
     losses: (N,) cross entropy of each given label, out of sample
     pred_probs: (N, K) class probabilities, out of sample; column k belongs to `classes[k]`
-    features: (N, D) embeddings, or images; a ULCClassifier learns from them and judges
-    classes: the K labels; None: labels that are whole numbers below K name their column, others
-        are sorted
+    features: (N, D) embeddings, or images; a ULCClassifier is trained on them
+    classes: the K labels; None: integers below K are columns, other labels are sorted
 
-    Probabilities are judged by a `ConfusionModel`; a label is an issue
-    if another class is likelier, its own label considered. Losses are judged by two Gaussians for
-    each class; a class in which one explains them as well is clean throughout, and a label is an
-    issue if it is more likely wrong than right: losses suggest no class.
+    Probabilities: a `ConfusionModel` gives the posterior of the true class, and a label is an issue
+    if another class is likelier. Losses: a mixture of two Gaussians for each class gives the
+    probability that a label is right, and a label is an issue if that is below one half; a class
+    whose losses one Gaussian explains as well is clean. Losses suggest no other class.
     """
     outputs = {"losses": losses, "pred_probs": pred_probs, "features": features}
     given = [name for name, value in outputs.items() if value is not None]
@@ -58,19 +57,19 @@ def find_label_issues(  # noqa: PLR0913 (which of the three outputs there are is
     if features is not None:
         return ULCClassifier(random_state=random_state).fit(features, labels).find_label_issues()
     index = getattr(labels, "index", None) if hasattr(labels, "iloc") else None
-    named = as_labels(labels)
+    labels = check_given_labels(labels)
     if losses is not None:
-        return from_losses(named, finite(losses, "losses"), index)
-    return from_probabilities(named, finite(pred_probs, "pred_probs"), classes, index)
+        return from_losses(labels, check_finite(losses, "losses"), index)
+    return from_probabilities(labels, check_finite(pred_probs, "pred_probs"), classes, index)
 
 
 def from_losses(labels: NDArray[Any], losses: Floats, index: Any) -> "DataFrame":
-    """The table without predictions and suggestions."""
+    """The table by losses, without predicted and suggested labels."""
     if losses.shape != labels.shape:
         raise InputError(
             f"losses have shape {losses.shape}, labels {labels.shape}; give one loss for each label"
         )
-    warn_if_by_heart(np.exp(-losses))
+    warn_if_overfitted(np.exp(-losses))
     classes, given = np.unique(labels, return_inverse=True)
     nothing = np.full(len(given), np.nan, np.float32)
     clean = clean_probability(losses, given, len(classes))
@@ -90,11 +89,11 @@ def from_losses(labels: NDArray[Any], losses: Floats, index: Any) -> "DataFrame"
 def from_probabilities(
     labels: NDArray[Any], probability: Floats, classes: Any, index: Any
 ) -> "DataFrame":
-    """The table of labels that a model's probabilities speak for or against."""
+    """The table by predicted probabilities."""
     check_probabilities(probability, len(labels))
-    names, given = numbered(labels, probability.shape[1], classes)
+    names, given = number_labels(labels, probability.shape[1], classes)
     chosen = probability[np.arange(len(given)), given]
-    warn_if_by_heart(chosen)
+    warn_if_overfitted(chosen)
     posterior = ConfusionModel.fit(probability, given).posterior(probability, given)
     log_probability = np.log(np.maximum(probability, 1e-30))
     entropy = -(probability * log_probability).sum(1) / math.log(len(names))
@@ -104,22 +103,22 @@ def from_probabilities(
 
 
 def clean_probability(losses: Floats, given: Integers, classes: int) -> Floats:
-    """(N,) that each label is right, by the class-specific noise model."""
+    """(N,) probability that each label is right, by a loss mixture for each class."""
     model = GaussianLossMixture(per_class=True, one_component_guard=True)
     belief = model.fit_predict(torch.from_numpy(losses), torch.from_numpy(given), classes)
     return belief.clean_probability.numpy()
 
 
-def as_labels(labels: Any) -> NDArray[Any]:
-    """(N,) labels of any kind."""
+def check_given_labels(labels: Any) -> NDArray[Any]:
+    """Labels of any kind as an (N,) array."""
     array = np.asarray(tensor_to_array(labels))
     if array.ndim != 1 or len(array) == 0:
         raise InputError(f"labels have shape {array.shape}; give one label for each row")
     return array
 
 
-def finite(values: Any, what: str) -> Floats:
-    """Numbers, all of them there."""
+def check_finite(values: Any, what: str) -> Floats:
+    """An array of finite numbers."""
     array = np.asarray(tensor_to_array(values), np.float64)
     if not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0, 0])
@@ -128,7 +127,7 @@ def finite(values: Any, what: str) -> Floats:
 
 
 def check_probabilities(probability: Floats, count: int) -> None:
-    """Raise unless there is a distribution over at least two classes for each label."""
+    """Raise unless there is a distribution over two or more classes for each label."""
     if probability.ndim != 2 or probability.shape[0] != count or probability.shape[1] < 2:
         raise InputError(
             f"pred_probs have shape {probability.shape}; give {count} rows with a probability for "
@@ -142,8 +141,8 @@ def check_probabilities(probability: Floats, count: int) -> None:
         )
 
 
-def numbered(labels: NDArray[Any], count: int, classes: Any) -> tuple[NDArray[Any], Integers]:
-    """The K classes, and each label's number among them."""
+def number_labels(labels: NDArray[Any], count: int, classes: Any) -> tuple[NDArray[Any], Integers]:
+    """The K classes, and the column of each label among them."""
     whole = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < count
     if classes is None and whole:
         return np.arange(count), labels.astype(np.int64)
@@ -160,12 +159,12 @@ def numbered(labels: NDArray[Any], count: int, classes: Any) -> tuple[NDArray[An
     return names, np.array([places[label] for label in labels.tolist()], np.int64)
 
 
-def warn_if_by_heart(chosen: Floats) -> None:
-    """Warn where the given labels look learned by heart: (N,) their probabilities."""
-    if len(chosen) >= ENOUGH and (chosen > BY_HEART).mean() >= NEARLY_ALL:
+def warn_if_overfitted(chosen: Floats) -> None:
+    """Warn if (N,) probabilities of the given labels look like those of training rows."""
+    if len(chosen) >= ENOUGH and (chosen > OVERFITTED).mean() >= NEARLY_ALL:
         warnings.warn(
             "nearly every given label has a probability near 1, as if the model had been trained "
-            "on these rows; give outputs of rows it did not see (cross_val_predict)",
+            "on these rows; give out-of-sample outputs (for example by cross_val_predict)",
             UserWarning,
             stacklevel=4,
         )

@@ -26,7 +26,7 @@ from ulc.storage.run_folder import RunFolder
 from ulc.storage.tensor_file import TensorFileKind, read_tensors
 from ulc.typing import Floats
 
-UNCERTAINTY = 2**31 + 1  # no epoch has this number, nor do initial weights
+UNCERTAINTY = 2**31 + 1  # a seed that neither an epoch nor initial weights have
 EXPORTED = TensorFileKind("model", "`ulc export` writes one", "export it again")
 
 
@@ -43,7 +43,7 @@ class Uncertainty:
 
 
 class ModelSpec(Spec):
-    """What the weights alone do not say."""
+    """Everything about a model except its weights."""
 
     format: int = 1
     network: NetworkSpec
@@ -65,12 +65,12 @@ class Model:
     def predict_proba(
         self, inputs: NDArray[Any], *, prior: Prior = "training", size: int = 1024
     ) -> Floats:
-        """(N, …) inputs as they came to (N, K) probabilities under the prior."""
+        """(N, …) raw inputs to (N, K) probabilities under the prior."""
         probability = self.predict_stored(self.spec.preprocessing.stored(inputs), size)
         return with_prior(probability, np.asarray(self.spec.class_prior), prior)
 
     def predict_stored(self, stored: Tensor, size: int = 1024) -> Floats:
-        """(N, …) inputs as training keeps them to (N, K) probabilities, as trained."""
+        """(N, …) stored inputs to (N, K) probabilities under the training prior."""
         ready, device = self.spec.preprocessing.ready, next(self.networks.parameters()).device
         with torch.no_grad(), evaluating(self.networks):
             parts = [
@@ -81,17 +81,18 @@ class Model:
     def uncertainty(
         self, inputs: NDArray[Any], *, passes: int, seed: int, size: int = 1024
     ) -> Uncertainty:
-        """How unsure the model is of (N, …) inputs as they came."""
+        """How unsure the model is of (N, …) raw inputs."""
         stored = self.spec.preprocessing.stored(inputs)
         return self.uncertainty_stored(stored, passes=passes, seed=seed, size=size)
 
     def uncertainty_stored(
         self, stored: Tensor, *, passes: int, seed: int, size: int = 1024
     ) -> Uncertainty:
-        """How unsure the model is of (N, …) inputs as training keeps them.
+        """How unsure the model is of (N, …) stored inputs.
 
-        With dropout or logit noise: entropy of the mean over `passes` dropout passes, mean of the
-        networks, as in training, and the learned noise. Without: the entropy of the prediction.
+        With dropout or logit noise: entropy of the mean over `passes` dropout passes, averaged
+        over the networks, as in training; and the learned noise. Without: entropy of the
+        prediction.
         """
         if self.spec.heads.dropout == 0 and not self.spec.heads.logit_noise:
             probability = self.predict_stored(stored, size).astype(np.float64)
@@ -99,17 +100,20 @@ class Model:
             log_probability = torch.from_numpy(np.log(np.maximum(probability, 1e-30)))
             return Uncertainty(array(normalised_entropy(log_probability).float()), None)
         device = next(self.networks.parameters()).device
-        doubts, noises = [], []
-        with seeded(seed, UNCERTAINTY):
-            drawn = [draw_mask_seeds(each, passes) for each in self.members]
+        entropies, noises = [], []
+        with seeded(seed, UNCERTAINTY), evaluating(self.networks):
+            masks = [draw_mask_seeds(network, passes) for network in self.members]
             for part in stored.split(size):
-                ready = self.spec.preprocessing.ready(part.to(device))
-                said = [integrated(*each, ready) for each in zip(self.members, drawn, strict=True)]
-                doubts.append(torch.stack([normalised_entropy(log) for log, _ in said]).mean(0))
-                stds = [std for _, std in said if std is not None]
+                inputs = self.spec.preprocessing.ready(part.to(device))
+                passed = [
+                    monte_carlo_dropout(network, inputs, seeds)
+                    for network, seeds in zip(self.members, masks, strict=True)
+                ]
+                entropies.append(torch.stack([normalised_entropy(p) for p, _ in passed]).mean(0))
+                stds = [std for _, std in passed if std is not None]
                 noises += [torch.stack(stds).mean((0, 2))] if stds else []
         aleatoric = array(torch.cat(noises)) if noises else None
-        return Uncertainty(array(torch.cat(doubts)), aleatoric)
+        return Uncertainty(array(torch.cat(entropies)), aleatoric)
 
     def save(self, folder: RunFolder) -> None:
         """Write model.safetensors and model.json."""
@@ -125,7 +129,7 @@ class Model:
         write_whole(path, safetensors.torch.save(self.weights(), header))
 
     def weights(self) -> dict[str, Tensor]:
-        """All that was learned, by name."""
+        """The weights of all networks, by name."""
         state = self.networks.state_dict()
         return {name: value.cpu().contiguous() for name, value in state.items()}
 
@@ -138,7 +142,7 @@ class Model:
         class_names: Sequence[str],
         class_prior: Floats,
     ) -> "Model":
-        """The networks of a trained algorithm with what the weights alone do not say."""
+        """The model that an algorithm has learned."""
         networks = algorithm.networks()
         spec = ModelSpec(
             network=network,
@@ -152,7 +156,10 @@ class Model:
 
     @classmethod
     def untrained(cls, spec: ModelSpec, new_backbone: NewBackbone | None = None) -> "Model":
-        """The spec's networks before their weights are loaded; the user may bring a backbone."""
+        """A model with new networks, whose weights are loaded later.
+
+        new_backbone: makes the backbone of a network that cannot be imported by its name
+        """
         new_network = network_maker(
             new_backbone or spec.network,
             spec.preprocessing.shape,
@@ -173,7 +180,7 @@ class Model:
         except InputError:
             raise
         except Exception as error:
-            # safetensors and torch raise several kinds for a damaged file.
+            # safetensors and torch raise several kinds of error for a damaged file.
             raise folder.damaged("model.safetensors", error) from None
         return model
 
@@ -187,11 +194,3 @@ class Model:
         except RuntimeError as error:
             raise EXPORTED.unreadable(path, error) from None
         return model
-
-
-def integrated(
-    network: Classifier, members: Sequence[int], inputs: Tensor
-) -> tuple[Tensor, Tensor | None]:
-    """Monte-Carlo dropout with batch norm frozen."""
-    with evaluating(network):
-        return monte_carlo_dropout(network, inputs, members)

@@ -44,8 +44,8 @@ class EpochScores(Observer):
 def summarise(records: Records, epochs: int) -> dict[str, Any]:
     """Best and last epochs of a run.
 
-    best: the epoch with the highest test accuracy. It is chosen on the test set, so it is
-    optimistic; last: mean over the last min(10, epochs // 5) epochs, at least one.
+    best: the epoch with the highest test accuracy, which is optimistic: the test set chooses it
+    last: mean over the last min(10, epochs // 5) epochs, at least one
     """
     window = max(1, min(10, epochs // 5))
     summary: dict[str, Any] = {"epochs": epochs, "last_epochs": window}
@@ -69,7 +69,7 @@ def mean_over(records: Records) -> dict[str, Any]:
 
 
 def mean_value(values: list[Any]) -> Any:
-    """Mean of numbers, of lists by position, of records by name; None where any is."""
+    """Mean of numbers, of lists by position, or of records by name; None if any value is None."""
     if any(value is None for value in values):
         return None
     if isinstance(values[0], dict):
