@@ -120,7 +120,7 @@ BAD_ARRAYS = {
     "too few examples": ({"X": np.eye(3), "y": [0, 1, 0]}, ["3 examples are too few", "give"]),
     "a test set of another shape": (
         toy(X_test=np.zeros((1, 3)), y_test=[0]),
-        ["test inputs have shape (3,)", "make them alike"],
+        ["test inputs have shape (3,)", "give both the same shape"],
     ),
 }
 
@@ -204,7 +204,7 @@ BAD_TABLES = {
     "empty": (b"", ["first line is empty", "names of the columns"]),
     "binary": (b"\x00\x01" * 99, ["not a text file", "CSV in UTF-8"]),
     "another encoding": (b"label,a\nGr\xfcn,1\n", ["not in UTF-8", "save it"]),
-    "semicolons": (b"label;a\nx;1\n", ["separated by semicolons, not by commas", "save it so"]),
+    "semicolons": (b"label;a\nx;1\n", ["separated by semicolons, not by commas", "save it with"]),
     "no labels": (b"a,b\n1,2\n", ["no column is called label", "--label", "columns: a, b"]),
     "a missing label": (b"label,a\nx,1\n,2\n", ["row 2 below the header has no label", "fill"]),
     "a name twice": (b"label,a,a\nx,1,2\n", ["2 columns are called 'a'", "rename"]),

@@ -63,9 +63,11 @@ def test_the_official_cifar_n_layout_is_read(kind, era):
         assert b"numpy.core.multiarray" in packed
     Path("CIFAR-10_human.pt").write_bytes(packed)
     assert read_label_file(Path("CIFAR-10_human.pt"), "worse_label").tolist() == [2, 1, 2]
-    with pytest.raises(InputError, match=r"say which labels \(noise.key\); it holds clean_label, "):
+    with pytest.raises(
+        InputError, match=r"several arrays .*; choose one with noise.key: clean_label, "
+    ):
         read_label_file(Path("CIFAR-10_human.pt"))
-    with pytest.raises(InputError, match=r"no labels 'worst' in it .*random_label3"):
+    with pytest.raises(InputError, match=r"no labels 'worst' in it; .*random_label3"):
         read_label_file(Path("CIFAR-10_human.pt"), "worst")
 
 
@@ -135,8 +137,8 @@ def test_a_file_of_something_else_is_refused_by_name(name, content, message):
     ("content", "message"),
     [
         (torch.zeros(3), "not a dictionary of label arrays"),
-        ({}, "say which labels"),
-        ({1: torch.zeros(3), 2: torch.zeros(3)}, "it holds 1, 2"),
+        ({}, "no array of labels"),
+        ({1: torch.zeros(3), 2: torch.zeros(3)}, "choose one with noise.key: 1, 2"),
         ({"labels": [[0, 1]]}, r"labels has shape \(1, 2\)"),
     ],
 )

@@ -86,7 +86,7 @@ def test_large_offsets_cost_no_precision():
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        (np.zeros((2, 3), np.float32), r"shape \(3,\), but the model learned \(2,\); bring them"),
+        (np.zeros((2, 3), np.float32), r"shape \(3,\), but the model learned \(2,\); change them"),
         (np.zeros(2, np.float32), r"shape \(2,\); give vectors"),
         (np.zeros((2, 2, 2, 2), np.uint8), r"the model learned \(2,\)"),
         (np.array([[0, np.nan]]), "row 0, column 1 is nan"),

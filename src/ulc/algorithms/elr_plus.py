@@ -96,7 +96,7 @@ class ElrPlus(Algorithm):
         return fit, early_learning_penalty(logits, remembered)
 
     def judge(self) -> Judgement:
-        """The judgement of the mean memory; in the first epoch, of the prediction."""
+        """The judgement of the mean memory; of the prediction until every example has one."""
         total = self.remembered.sum(2, keepdim=True)
         if not bool((total > 0).all()):
             return super().judge()

@@ -24,11 +24,12 @@ def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
     content = read_pt_labels(path) if path.suffix == ".pt" else read_arrays(path)
     if key is None and len(content) == 1:
         key = next(iter(content))
+    if not content:
+        raise InputError(f"{path}: no array of labels in it; write it again")
     if key is None or key not in content:
-        raise InputError(
-            f"{path}: {'say which labels' if key is None else f'no labels {key!r} in it'} "
-            f"(noise.key); it holds {', '.join(map(str, content))}"
-        )
+        wrong = "several arrays of labels" if key is None else f"no labels {key!r} in it"
+        known = ", ".join(map(str, content))
+        raise InputError(f"{path}: {wrong}; choose one with noise.key: {known}")
     return to_whole_numbers(np.asarray(content[key]), f"{path}: {key}")
 
 

@@ -48,7 +48,7 @@ class Preprocessing(Spec):
         if inputs.shape[1:] != self.shape:
             raise InputError(
                 f"inputs have shape {inputs.shape[1:]}, but the model learned {self.shape}; "
-                "bring them to that shape"
+                "change them to that shape"
             )
         if self.kind == "image":
             images = torch.from_numpy(np.ascontiguousarray(inputs))

@@ -58,7 +58,8 @@ def read_splits(path: Path) -> Splits:
         return Splits(content)
     if "train" not in content:
         raise InputError(
-            f"{path}: no split 'train' (splits: {list_names(list(content))}); give one that has it"
+            f"{path}: no split 'train' (splits: {list_names(list(content))}); "
+            "give a data set that has one"
         )
     return Splits(content["train"], content.get("test"))
 

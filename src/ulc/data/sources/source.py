@@ -69,7 +69,7 @@ class Source:
             if self.test_inputs.shape[1:] != self.inputs.shape[1:]:
                 raise InputError(
                     f"{self.name}: test inputs have shape {self.test_inputs.shape[1:]}, "
-                    f"training inputs {self.inputs.shape[1:]}; make them alike"
+                    f"training inputs {self.inputs.shape[1:]}; give both the same shape"
                 )
             if len(self.test_inputs) != len(self.test_labels):
                 raise InputError(

@@ -54,7 +54,9 @@ def read_table(path: Path) -> pd.DataFrame:
     try:
         table = read_parquet(path) if suffix == ".parquet" else read_text(path, SEPARATORS[suffix])
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error}); check it") from None
+        raise InputError(
+            f"{path}: cannot be read ({error}); check the file and its permissions"
+        ) from None
     if len(table) == 0:
         raise InputError(f"{path}: holds no rows below its header; fill it")
     return table
@@ -109,10 +111,10 @@ def read_header(path: Path, separator: str) -> list[str]:
         raise InputError(f"{path}: its first line is empty; begin with the names of the columns")
     for other, name in SEPARATOR_NAMES.items():
         if len(header) == 1 and other in header[0]:
-            tabs = ", or call it .tsv" if other == "\t" else ""
+            tabs = ", or rename it to .tsv" if other == "\t" else ""
             raise InputError(
                 f"{path}: its columns are separated by {name}, not by "
-                f"{SEPARATOR_NAMES[separator]}; save it so{tabs}"
+                f"{SEPARATOR_NAMES[separator]}; save it with {SEPARATOR_NAMES[separator]}{tabs}"
             )
     return [name.strip() for name in header]
 
@@ -135,6 +137,6 @@ def read_parquet(path: Path) -> pd.DataFrame:
         table = pd.read_parquet(path, engine="pyarrow")
     except (pa.ArrowException, ValueError) as error:
         raise InputError(
-            f"{path}: not a readable parquet file ({first_line(error)}); write it anew"
+            f"{path}: not a readable parquet file ({first_line(error)}); write it again"
         ) from None
     return table.set_axis(table.columns.map(str), axis=1)
