@@ -1,9 +1,10 @@
-"""How `ulc audit` compares with cleanlab at finding wrong labels and at training in spite of them.
+"""Compare `ulc audit` with cleanlab: finding wrong labels, and accuracy of the trained model.
 
-    python -m benchmarks.cleanlab_comparison cifar10_features.npz --human cifar10n.npz --jobs 2
+    python -m benchmarks.cleanlab_comparison cifar10_features.npz --human cifar10n.npz --page
 
-prints every table of docs/comparison.md. Each cell (setting, seed, method) is a JSON file in --out,
-so a run that was stopped goes on where it was; remove a file to measure that cell again.
+writes docs/comparison.md, its chart, and all tables as CSV in benchmarks/results. Each cell
+(setting, seed, method) is a JSON file in --out: a command that was stopped continues, and a removed
+file is measured again.
 """
 
 import argparse
@@ -21,8 +22,9 @@ from itertools import product
 from pathlib import Path
 
 from benchmarks.comparison.methods import METHODS, check_installed
+from benchmarks.comparison.page import PAGE, RESULTS, write_page
 from benchmarks.comparison.settings import SETTINGS, Rows, cut
-from benchmarks.comparison.tables import Cell, all_tables
+from benchmarks.comparison.tables import Cell, format_tables, make_tables
 from ulc.errors import InputError
 from ulc.storage.files import write_whole
 
@@ -42,31 +44,34 @@ class Task:
 
     @property
     def name(self) -> str:
-        """One cell, one name."""
+        """Return the name of the cell."""
         return f"{self.setting}-s{self.seed}-{self.method}"
 
     @property
     def file(self) -> Path:
-        """Where its measures are."""
+        """Return the JSON file of the cell."""
         return self.out / f"{self.name}.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse(arguments)
+    options = parse_options(arguments)
     try:
-        tasks = planned(options)
+        tasks = plan_tasks(options)
         failed = [] if options.show else measure(tasks, options.jobs)
         cells = [json.loads(task.file.read_text()) for task in tasks if task.file.is_file()]
+        tables = make_tables(cells)
+        if options.page is not None:
+            write_page(tables, options.page, options.results)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
-    print(json.dumps(cells, indent=1) if options.json else all_tables(cells))
+    print(json.dumps(cells, indent=1) if options.json else format_tables(tables))
     for name, reason in failed:
         print(f"{name} failed: {reason}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -76,63 +81,70 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--out", type=Path, default=Path("comparison"), help="folder of the cells (comparison)")
     add("--rows", type=int, default=10_000, help="training rows before classes are cut (10000)")
     add("--offset", type=int, default=0, help="the first of them (0)")
-    add("--test-rows", type=span, metavar="A:B", help="test on these training rows instead")
-    add("--settings", type=names, default=("*",), help=f"of {', '.join(SETTINGS)}; * is any text")
-    add("--seeds", type=seeds, default=(0, 1, 2), help="0,1,2")
-    add("--methods", type=names, default=tuple(METHODS), help=f"of {', '.join(METHODS)}")
+    add("--test-rows", type=parse_range, metavar="A:B", help="test on these training rows instead")
+    add(
+        "--settings",
+        type=parse_names,
+        default=("*",),
+        help=f"of {', '.join(SETTINGS)}; * is any text",
+    )
+    add("--seeds", type=parse_seeds, default=(0, 1, 2), help="0,1,2")
+    add("--methods", type=parse_names, default=tuple(METHODS), help=f"of {', '.join(METHODS)}")
     add("--jobs", type=int, default=1, help="processes of one thread each (1)")
     add("--keep", action="store_true", help="keep what the methods write, in --out")
-    add("--show", action="store_true", help="print what is measured already, and measure nothing")
+    add("--show", action="store_true", help="use the cells measured before, measure nothing")
     add("--json", action="store_true", help="print all cells as JSON instead of tables")
+    add("--page", type=Path, nargs="?", const=PAGE, help="write this page (docs/comparison.md)")
+    add("--results", type=Path, default=RESULTS, help="folder of the page's CSV files")
     return parser.parse_args(arguments)
 
 
-def names(text: str) -> tuple[str, ...]:
+def parse_names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(","))
 
 
-def seeds(text: str) -> tuple[int, ...]:
-    return tuple(map(int, names(text)))
+def parse_seeds(text: str) -> tuple[int, ...]:
+    return tuple(map(int, parse_names(text)))
 
 
-def span(text: str) -> tuple[int, int]:
+def parse_range(text: str) -> tuple[int, int]:
     first, last = map(int, text.split(":"))
     return first, last
 
 
-def planned(options: argparse.Namespace) -> list[Task]:
-    """The cells asked for, a seed after the other; all that can be wrong with them is said here."""
+def plan_tasks(options: argparse.Namespace) -> list[Task]:
+    """List the chosen cells, seed by seed; raise for every mistake in the options."""
     rows = Rows(options.features, options.human, options.offset, options.rows, options.test_rows)
-    settings = matching(options.settings, SETTINGS, "setting")
-    methods = matching(options.methods, tuple(METHODS), "method")
+    settings = match_names(options.settings, SETTINGS, "setting")
+    methods = match_names(options.methods, tuple(METHODS), "method")
     tasks = [
         Task(rows, setting, seed, method, options.out, options.keep)
         for seed, setting, method in product(options.seeds, settings, methods)
     ]
     if not options.show:
-        check(rows, settings, methods)
-        claim(rows, options.out)
+        check_tasks(rows, settings, methods)
+        record_rows(rows, options.out)
     return tasks
 
 
-def matching(wanted: Sequence[str], known: Sequence[str], what: str) -> list[str]:
-    """The names that any pattern fits, in their own order."""
+def match_names(wanted: Sequence[str], known: Sequence[str], what: str) -> list[str]:
+    """Return the known names that match any pattern, in their own order."""
     for pattern in wanted:
         if not any(fnmatch(name, pattern) for name in known):
             raise InputError(f"no {what} is called '{pattern}'; known: {', '.join(known)}")
     return [name for name in known if any(fnmatch(name, pattern) for pattern in wanted)]
 
 
-def check(rows: Rows, settings: Sequence[str], methods: Sequence[str]) -> None:
-    """Raise now what would fail after an hour."""
+def check_tasks(rows: Rows, settings: Sequence[str], methods: Sequence[str]) -> None:
+    """Raise before the measurement if a package or a setting's data are missing."""
     for method in methods:
         check_installed(method)
     for setting in {setting.split("-")[1]: setting for setting in settings}.values():
         cut(rows, setting, 0)
 
 
-def claim(rows: Rows, out: Path) -> None:
-    """Write down which rows the cells in `out` are of, or refuse to mix them with others."""
+def record_rows(rows: Rows, out: Path) -> None:
+    """Record the rows of the cells in `out`; raise if it holds cells of other rows."""
     out.mkdir(parents=True, exist_ok=True)
     place = out / "rows.json"
     content = json.loads(json.dumps(asdict(rows) | {"features": rows.features.name}, default=str))
@@ -144,14 +156,14 @@ def claim(rows: Rows, out: Path) -> None:
 
 
 def measure(tasks: Sequence[Task], jobs: int) -> list[tuple[str, str]]:
-    """Measure the cells that are not there yet; the names of those that failed, and why."""
+    """Measure the missing cells; return name and reason of each failure."""
     left = [task for task in tasks if not task.file.is_file()]
-    # Read when a process loads its libraries, so before it starts. Always a process of its own:
-    # times of one job and of several are of one thread alike.
+    # Libraries read these variables when a process starts. Every cell runs in a subprocess with one
+    # thread, whatever --jobs is.
     os.environ |= dict.fromkeys(THREADS, "1")
     failed = []
     fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=fresh, initializer=one_thread) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=fresh, initializer=use_one_thread) as pool:
         running = {pool.submit(measure_cell, task): task for task in left}
         for number, done in enumerate(as_completed(running), 1):
             task, error = running[done], done.exception()
@@ -162,14 +174,14 @@ def measure(tasks: Sequence[Task], jobs: int) -> list[tuple[str, str]]:
     return failed
 
 
-def one_thread() -> None:
+def use_one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
 
 
 def measure_cell(task: Task) -> float:
-    """Measure one cell and write its file; the seconds that the method took."""
+    """Measure one cell and write its file; return the seconds of the method."""
     data = cut(task.rows, task.setting, task.seed)
     work = Path(tempfile.mkdtemp(prefix=f"{task.name}.", dir=task.out))
     try:

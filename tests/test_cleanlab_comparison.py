@@ -310,7 +310,7 @@ CELLS = [
 
 def test_differences_are_seed_by_seed_and_the_worst_is_marked():
     """Seeds 0 and 1: 81 − 80 and 73 − 70, so 2 ± √2; the other setting: 49 − 50."""
-    table = tables.accuracy_table(CELLS, "training")
+    table = str(tables.accuracy_table(CELLS, "training"))
     even = line(table, "balanced, symmetric 0 %")
     uneven = line(table, "1:10, people, worse")
     assert even[2:6] == ["77.0 ± 5.7", "+2.0 ± 1.4", "+1.0", "ce 1/2, ulc 1/2"]
@@ -319,7 +319,7 @@ def test_differences_are_seed_by_seed_and_the_worst_is_marked():
 
 
 def test_times_are_seconds():
-    assert line(tables.time_table(CELLS), "symmetric 0 %")[1] == "2.5 ± 0.7"
+    assert line(str(tables.time_table(CELLS)), "symmetric 0 %")[1] == "2.5 ± 0.7"
 
 
 def test_findings_are_in_percent_and_groups_are_of_uneven_classes_alone():
@@ -330,15 +330,15 @@ def test_findings_are_in_percent_and_groups_are_of_uneven_classes_alone():
         measured_cell(setting, 0, "audit", 0.5, finding=found)
         for setting in ("balanced-symmetric20", "half10-symmetric20")
     ]
-    whole = tables.finding_table(cells)
+    whole = str(tables.finding_table(cells))
     assert line(whole, "1:10, sym")[1:6] == ["20.0", "ulc audit", "1", "–", "50.0"]
-    groups = tables.group_table(cells)
+    groups = str(tables.group_table(cells))
     assert "balanced" not in groups
     assert line(groups, "1:10, sym")[2:4] == ["25.0", "75.0"]
 
 
 def test_nothing_measured_is_said():
-    assert tables.all_tables([]).count("Nothing measured yet.") == 5
+    assert tables.format_tables(tables.make_tables([])).count("Nothing measured yet.") == 5
 
 
 # ---- the command
@@ -385,3 +385,34 @@ def test_mistakes_end_in_a_sentence_before_anything_is_written(rows, more, says,
 
 def test_settings_are_the_product_of_classes_and_noises():
     assert len(set(SETTINGS)) == len(SETTINGS) == 2 * 8
+
+
+@pytest.mark.slow
+def test_the_page_shows_the_chart_first_and_the_tables_are_csv_files(tmp_path):
+    pytest.importorskip("matplotlib")
+    from benchmarks.comparison.page import write_page
+
+    found = {**dict.fromkeys(tables.MEASURES.values(), 0.5), "wrong": 0.2, "auc": 0.975}
+    found |= {"small": found, "large": found}
+    cells = [
+        *(measured_cell("half10-symmetric20", seed, "plain", 0.5) for seed in (0, 1)),
+        measured_cell("half10-symmetric20", 0, "audit", 0.6, finding=found, handed_over="ulc"),
+        measured_cell("half10-symmetric20", 1, "audit", 0.7, finding=found, handed_over="ce"),
+    ]
+    write_page(tables.make_tables(cells), tmp_path / "page.md", tmp_path)
+    text = (tmp_path / "page.md").read_text(encoding="utf-8")
+    row = line(text, "1:10, symmetric 20 %")
+    assert row[1:] == ["97.5 / – / –", "50.0 / – / –", "50.0 / – / –", "65.0 / – / –", "50.0"]
+    assert text.index("page.svg") < text.index("1:10, symmetric 20 %")
+    assert text.count("> **Limitations**") == 1
+    assert (tmp_path / "page.svg").stat().st_size > 0
+    lines = (tmp_path / "comparison_accuracy_training.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("setting,plain,ulc audit,− plain")
+    assert lines[1].startswith('"1:10, symmetric 20 %",50.0 ± 0.0,65.0 ± 7.1,+15.0 ± 7.1 (worst)')
+
+
+def test_a_page_without_cells_is_refused(tmp_path):
+    from benchmarks.comparison.page import write_page
+
+    with pytest.raises(InputError, match="--page needs measured cells"):
+        write_page(tables.make_tables([]), tmp_path / "page.md", tmp_path)

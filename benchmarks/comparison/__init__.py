@@ -1,1 +1,1 @@
-"""The parts of `benchmarks.cleanlab_comparison`: data, methods, scores, tables."""
+"""Parts of the comparison with cleanlab: settings, methods, scores, tables, page."""

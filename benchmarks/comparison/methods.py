@@ -1,4 +1,4 @@
-"""The methods that are compared: each takes a cut and returns what was measured."""
+"""The compared methods; each takes a cut and returns its measures."""
 
 import importlib.util
 import time
@@ -17,20 +17,20 @@ from ulc.storage.run_folder import RunFolder
 from ulc.typing import Floats, Integers
 
 Measured = dict[str, Any]
-# A scikit-learn classifier: it has no types.
+# scikit-learn has no types.
 Classifier = Any
 FOLDS = 5  # cleanlab's default
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Measures a method from when it is made."""
+    """A stopwatch that starts when it is made."""
 
     wall: float = field(default_factory=time.perf_counter)
     processor: float = field(default_factory=time.process_time)
 
     def read(self) -> dict[str, float]:
-        """Seconds of this process, which others on the machine hardly change, and by the wall."""
+        """Return processor seconds of this process, and wall-clock seconds."""
         return {
             "seconds": time.process_time() - self.processor,
             "wall_seconds": time.perf_counter() - self.wall,
@@ -38,7 +38,7 @@ class Clock:
 
 
 def audit(cut: Cut, seed: int, work: Path) -> Measured:
-    """`ulc audit`, judged by what its folder holds for the user."""
+    """Run `ulc audit`; score its labels.csv and its model."""
     from ulc.api import audit as run_audit
 
     data = write_data(cut, work)
@@ -56,7 +56,7 @@ def audit(cut: Cut, seed: int, work: Path) -> Measured:
 
 
 def plain(cut: Cut, seed: int, work: Path) -> Measured:
-    """Cross entropy on all rows, to the last epoch."""
+    """Train with cross entropy on all rows, to the last epoch."""
     from ulc.api import train
 
     spec = plain_spec(write_data(cut, work), seed)
@@ -67,10 +67,10 @@ def plain(cut: Cut, seed: int, work: Path) -> Measured:
 
 
 def plain_spec(data: Path, seed: int) -> RunSpec:
-    """The settings of the audit's own plain training, but with no rows held out.
+    """Return the spec of the audit's own plain training, without held-out rows.
 
-    Not those of `ulc train`: a plain training of other length learns more or fewer wrong labels by
-    heart, and the difference would be taken for the audit's doing.
+    The settings of `ulc train` have another length. A longer training memorises more wrong labels,
+    so the difference would not be the audit's.
     """
     import torch
 
@@ -87,16 +87,16 @@ def plain_spec(data: Path, seed: int) -> RunSpec:
 
 
 def cleanlab_lr(cut: Cut, seed: int, work: Path) -> Measured:  # noqa: ARG001 (nothing is written)
-    """Logistic regression under cleanlab's defaults."""
+    """Run cleanlab's defaults with logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
     return cleanlab(cut, seed, lambda: LogisticRegression(max_iter=1000))
 
 
 def cleanlab_mlp(cut: Cut, seed: int, work: Path) -> Measured:  # noqa: ARG001 (nothing is written)
-    """A network of the size of ulc's under cleanlab's defaults.
+    """Run cleanlab's defaults with a network of the size of ours.
 
-    Stopped early on a tenth of its rows: without, it learns wrong labels by heart and takes longer.
+    Early stopping on a tenth of the rows: without it the network memorises wrong labels.
     """
     from sklearn.neural_network import MLPClassifier
 
@@ -122,7 +122,7 @@ NEEDS = {
 
 
 def check_installed(method: str) -> None:
-    """Raise where a method's package is not there."""
+    """Raise if a method's package is not installed."""
     module = NEEDS.get(method)
     if module and importlib.util.find_spec(module) is None:
         remedy = (
@@ -137,9 +137,9 @@ def check_installed(method: str) -> None:
 
 
 def cleanlab(cut: Cut, seed: int, new_classifier: Callable[[], Classifier]) -> Measured:
-    """CleanLearning: cross-validate, flag, and fit the same classifier again without the flagged.
+    """Run CleanLearning: cross-validate, flag, and fit again without the flagged rows.
 
-    All is its default, but for the seed and one process.
+    All settings are cleanlab's defaults, except the seed and one process.
     """
     from cleanlab.classification import CleanLearning
 
@@ -150,7 +150,7 @@ def cleanlab(cut: Cut, seed: int, new_classifier: Callable[[], Classifier]) -> M
     learning.fit(cut.inputs, cut.given)
     taken = clock.read()
     issues = learning.get_label_issues()
-    # Rows left out have weight 0; the others make up for those left out of their class.
+    # Pruned rows have weight 0; the weights of the others keep the class totals.
     weights = issues["sample_weight"].to_numpy()
     unpruned = new_classifier().fit(cut.inputs, cut.given)
     return {
@@ -170,7 +170,7 @@ def cleanlab(cut: Cut, seed: int, new_classifier: Callable[[], Classifier]) -> M
 
 
 def probabilities(classifier: Classifier, inputs: Floats) -> Floats:
-    """(N, K) of all classes; one that pruning left nothing of has probability 0."""
+    """Return (N, K) probabilities; a class without rows after pruning has probability 0."""
     known = classifier.predict_proba(inputs)
     every = np.zeros((len(inputs), len(CLASSES)))
     every[:, classifier.classes_] = known
@@ -178,13 +178,13 @@ def probabilities(classifier: Classifier, inputs: Floats) -> Floats:
 
 
 def frequencies(labels: Integers, weights: Floats) -> Floats:
-    """(K,) weighted shares of the classes."""
+    """Return (K,) weighted class frequencies."""
     counts = np.bincount(labels, weights=weights, minlength=len(CLASSES))
     return counts / counts.sum()
 
 
 def write_data(cut: Cut, work: Path) -> Path:
-    """The file that a user would have: no true labels, no test set."""
+    """Write the data file of a user: no true labels, no test set."""
     path = work / "data.npz"
     np.savez(
         path, X=cut.inputs, y=cut.given, ids=cut.ids.astype(str), class_names=np.array(CLASSES)
@@ -193,7 +193,7 @@ def write_data(cut: Cut, work: Path) -> Path:
 
 
 def read_labels_table(folder: RunFolder, ids: Integers) -> tuple[Floats, Flags]:
-    """Scores and flags of labels.csv, in the order of `ids`."""
+    """Read scores and flags of labels.csv in the order of `ids`."""
     import pandas as pd
 
     table = pd.read_csv(folder.path / "labels.csv", dtype={"id": str}).set_index("id")
@@ -204,7 +204,7 @@ def read_labels_table(folder: RunFolder, ids: Integers) -> tuple[Floats, Flags]:
 
 
 def score_folder(cut: Cut, folder: RunFolder) -> Measured:
-    """Accuracy of the model in a run folder."""
+    """Score the model of a run folder."""
     from ulc.training.model import Model
 
     model = Model.load(folder)

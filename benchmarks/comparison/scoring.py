@@ -1,4 +1,4 @@
-"""How well wrong labels were found and how good a model is, against the truth."""
+"""Score flags and label scores, and models, against the true labels."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ Flags = NDArray[np.bool_]
 
 
 def score_finding(cut: Cut, label_score: Floats, flagged: Flags) -> dict[str, Any]:
-    """Over all labels and by group; a label's group is its given class's."""
+    """Score all labels, and labels whose given class is small or large."""
     wrong = cut.given != cut.true
     in_small = cut.small[cut.given]
     return {
@@ -26,9 +26,9 @@ def score_finding(cut: Cut, label_score: Floats, flagged: Flags) -> dict[str, An
 
 
 def finding(label_score: Floats, flagged: Flags, wrong: Flags) -> dict[str, float | None]:
-    """Scores of (N,) opinions on labels; low `label_score` is suspicious.
+    """Score (N,) label scores and flags; a low `label_score` is suspicious.
 
-    Where no label is wrong there is nothing to find: only the two shares of flags are defined.
+    If no label is wrong, only the two shares of flags are defined.
     """
     some = bool(wrong.any())
     both = some and not bool(wrong.all())
@@ -44,9 +44,9 @@ def finding(label_score: Floats, flagged: Flags, wrong: Flags) -> dict[str, floa
 
 
 def score_model(cut: Cut, probability: Floats, learned: Floats) -> dict[str, Any]:
-    """Accuracy of (N, K) test probabilities as they are and with the balanced prior.
+    """Score (N, K) test probabilities under the training prior and the balanced prior.
 
-    learned: (K,) class frequencies that the model was trained under
+    learned: (K,) class frequencies of the model's training
     """
     return {
         "training": accuracies(cut, probability),
@@ -55,6 +55,6 @@ def score_model(cut: Cut, probability: Floats, learned: Floats) -> dict[str, Any
 
 
 def accuracies(cut: Cut, probability: Floats) -> dict[str, Any]:
-    """Accuracy in all, and of small and large classes."""
+    """Return the accuracy over all classes, small classes and large classes."""
     scores = score_predictions(probability, cut.test_labels, cut.small)
     return {name: scores[name] for name in ("accuracy", "small_accuracy", "large_accuracy")}

@@ -1,4 +1,4 @@
-"""The settings that are compared: which classes are small, and which labels are wrong."""
+"""The compared settings: imbalance and label noise."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,8 +20,8 @@ from ulc.typing import Floats, Integers
 CLASSES = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
 )  # fmt: skip
-# What each class is taken for: the pairs of the literature (`ulc.data.noise`), both ways, and where
-# they say nothing a class that people take it for often (CIFAR-10N).
+# The class that each class is confused with: the pairs of the literature (`ulc.data.noise`) in both
+# directions, else a frequent confusion of people (CIFAR-10N).
 LOOK_ALIKE = (8, 9, 0, 5, 7, 3, 2, 4, 0, 1)
 LEAST_RATE, GREATEST_RATE = 0.05, 0.8
 
@@ -45,10 +45,10 @@ NOISE_TITLES = {
 
 @dataclass(frozen=True)
 class Rows:
-    """Which rows of which file are learned from and tested on.
+    """Training and test rows of a features file.
 
-    human: a file of what people said of the same images; None: not at hand
-    test: (first, end) of the rows that are tested on; None: the file's own test set
+    human: file of people's labels for the same images; None: not available
+    test: (first, end) of the test rows; None: the file's own test set
     """
 
     features: Path
@@ -60,9 +60,9 @@ class Rows:
 
 @dataclass(frozen=True)
 class Cut:
-    """What a method is given (inputs, given), and what only the score knows.
+    """Data of one setting and seed; a method gets only inputs, given labels and ids.
 
-    ids: (N,) number of each row in the file; small: (K,) which classes are small
+    ids: (N,) row numbers in the file; small: (K,) which classes are small
     """
 
     inputs: Floats
@@ -75,11 +75,11 @@ class Cut:
 
 
 def cut(rows: Rows, setting: str, seed: int) -> Cut:
-    """The rows in this setting; the seed draws small classes, wrong labels and the rates' order."""
+    """Make the data of a setting; the seed draws small classes, wrong labels and rates."""
     imbalance, noise = setting.split("-")
-    source = read(rows.features)
+    source = read_features(rows.features)
     check_rows(rows, len(source.labels), len(source.class_names))
-    # The streams of `ulc train` with this seed, and one more.
+    # The random streams of `ulc train` with this seed, and one more.
     of_imbalance, of_noise, of_rates = map(
         np.random.default_rng, np.random.SeedSequence(seed).spawn(3)
     )
@@ -102,13 +102,13 @@ def cut(rows: Rows, setting: str, seed: int) -> Cut:
 
 
 @lru_cache(maxsize=1)
-def read(features: Path) -> Source:
-    """The whole file, once a process."""
+def read_features(features: Path) -> Source:
+    """Read the whole file, once a process."""
     return load(features)
 
 
 def noise_spec(noise: str, of_rates: np.random.Generator) -> NoiseSpec:
-    """How labels are made wrong."""
+    """Return the noise of a setting."""
     if noise == "by_class":
         matrix = look_alike_matrix(of_rates)
         return NoiseSpec(kind="matrix", matrix=tuple(map(tuple, matrix.tolist())))
@@ -117,10 +117,10 @@ def noise_spec(noise: str, of_rates: np.random.Generator) -> NoiseSpec:
 
 
 def look_alike_matrix(rng: np.random.Generator) -> Floats:
-    """(K, K) row: true class, column: given class.
+    """Return the (K, K) transition matrix: row true class, column given class.
 
-    Rates go from 5 % to 80 % in even steps; which class has which is drawn. All errors of a class
-    go to its look-alike, so that above 50 % most of a class carries one wrong name.
+    Error rates go from 5 % to 80 % in equal steps, in random order. All errors of a class go to
+    one other class, so above 50 % most labels of the class are the same wrong one.
     """
     rates = rng.permutation(np.linspace(LEAST_RATE, GREATEST_RATE, len(CLASSES)))
     matrix = np.diag(1 - rates)
@@ -129,7 +129,7 @@ def look_alike_matrix(rng: np.random.Generator) -> Floats:
 
 
 def human_labels(rows: Rows, key: str, count: int) -> Integers:
-    """What people said of all training images."""
+    """Read people's labels of all training images."""
     if rows.human is None:
         raise InputError(
             f"the setting '{key}' needs the labels of CIFAR-10N; name their file with --human or "
@@ -144,7 +144,7 @@ def human_labels(rows: Rows, key: str, count: int) -> Integers:
 
 
 def check_rows(rows: Rows, count: int, classes: int) -> None:
-    """Raise unless the rows are there, of ten classes, and none is both learned and tested on."""
+    """Raise if rows are missing, classes are not ten, or training and test rows overlap."""
     end = rows.offset + rows.count
     if classes != len(CLASSES):
         raise InputError(f"{rows.features}: {classes} classes; give features of CIFAR-10")

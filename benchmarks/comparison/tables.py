@@ -1,6 +1,9 @@
-"""From measured cells to Markdown: mean ± standard deviation over seeds."""
+"""From measured cells to tables: mean ± standard deviation over seeds."""
 
+import csv
+import io
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,134 +27,183 @@ MEASURES = {
     "flagged": "flagged",
     "correct flagged": "correct_flagged",
 }
-PRIORS = {"training": "training prior", "balanced": "balanced prior"}
+PRIORS = ("training", "balanced")
+TITLES = {
+    "finding": "Finding wrong labels",
+    "groups": "Finding wrong labels at 1:10: small and large classes",
+    "accuracy_training": "Accuracy on the test set, training prior",
+    "accuracy_balanced": "Accuracy on the test set, balanced prior",
+    "seconds": "Processor seconds, one thread",
+}
 
 
-def all_tables(cells: Sequence[Cell]) -> str:
-    """Every table with its heading."""
-    parts = [
-        ("Finding wrong labels", finding_table(cells)),
-        ("Finding wrong labels at 1:10: small and large classes", group_table(cells)),
-        *(
-            (f"Accuracy on the test set, {title}", accuracy_table(cells, prior))
-            for prior, title in PRIORS.items()
-        ),
-        ("Processor seconds, one thread", time_table(cells)),
-    ]
-    return "\n\n".join(f"### {title}\n\n{table}" for title, table in parts) + "\n"
+@dataclass(frozen=True)
+class Table:
+    """Text cells under their headings."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def __str__(self) -> str:
+        """Return the table as Markdown."""
+        if not self.rows:
+            return "Nothing measured yet."
+        lines = [self.heads, ["---"] * len(self.heads), *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def csv(self) -> str:
+        """Return the table as CSV, without the marks of bold text."""
+        text = io.StringIO()
+        plain = [[cell.replace("*", "") for cell in row] for row in self.rows]
+        csv.writer(text, lineterminator="\n").writerows([self.heads, *plain])
+        return text.getvalue()
+
+    def find(self, column: str, **wanted: str) -> str:
+        """Return the cell of a column in the row with these values; "–": no such row."""
+        for row in self.rows:
+            named = dict(zip(self.heads, row, strict=True))
+            if all(named[name] == value for name, value in wanted.items()):
+                return named[column]
+        return "–"
 
 
-def finding_table(cells: Sequence[Cell]) -> str:
-    """A row a setting and method, over all labels; in %."""
+def make_tables(cells: Sequence[Cell]) -> dict[str, Table]:
+    """Return every table by its name."""
+    return {
+        "finding": finding_table(cells),
+        "groups": group_table(cells),
+        **{f"accuracy_{prior}": accuracy_table(cells, prior) for prior in PRIORS},
+        "seconds": time_table(cells),
+    }
+
+
+def format_tables(tables: dict[str, Table]) -> str:
+    """Return all tables as Markdown with headings."""
+    return "\n\n".join(f"### {TITLES[name]}\n\n{table}" for name, table in tables.items()) + "\n"
+
+
+def finding_table(cells: Sequence[Cell]) -> Table:
+    """One row for each setting and method, over all labels; in %."""
     rows = []
-    for setting, method, found in by_method(cells):
-        share = cell(numbers(found, "finding", "wrong"))
-        values = [cell(numbers(found, "finding", key)) for key in MEASURES.values()]
-        rows.append([title_of(setting), share, METHOD_TITLES[method], str(len(found)), *values])
-    return markdown(["setting", "wrong", "method", "n", *MEASURES], rows)
+    for setting, method, found in iterate_finders(cells):
+        share = cell(collect_values(found, "finding", "wrong"))
+        values = [cell(collect_values(found, "finding", key)) for key in MEASURES.values()]
+        rows.append(
+            [setting_title(setting), share, METHOD_TITLES[method], str(len(found)), *values]
+        )
+    return Table(["setting", "wrong", "method", "n", *MEASURES], rows)
 
 
-def group_table(cells: Sequence[Cell]) -> str:
-    """The same for labels of small and of large classes, where there are both; in %."""
+def group_table(cells: Sequence[Cell]) -> Table:
+    """The same for labels of small and large classes, in settings that have both; in %."""
     rows = []
-    for setting, method, found in by_method(cells):
+    for setting, method, found in iterate_finders(cells):
         if not setting.startswith("balanced"):
             values = [
-                cell(numbers(found, "finding", group, key))
+                cell(collect_values(found, "finding", group, key))
                 for key in MEASURES.values()
                 for group in ("small", "large")
             ]
-            rows.append([title_of(setting), METHOD_TITLES[method], *values])
+            rows.append([setting_title(setting), METHOD_TITLES[method], *values])
     heads = [f"{name}, {group}" for name in MEASURES for group in ("small", "large")]
-    return markdown(["setting", "method", *heads], rows)
+    return Table(["setting", "method", *heads], rows)
 
 
-def accuracy_table(cells: Sequence[Cell], prior: str) -> str:
-    """A row a setting, in %; differences are taken seed by seed, the worst row's is marked."""
+def accuracy_table(cells: Sequence[Cell], prior: str) -> Table:
+    """One row for each setting, in %; differences are seed by seed, the smallest mean is bold."""
     rows, means = [], []
-    for setting in settings_of(cells):
-        audits = of(cells, setting, "audit")
-        plain = of(cells, setting, "plain")
-        gains = differences(audits, plain, prior)
+    for setting in list_settings(cells):
+        audits = select_cells(cells, setting, "audit")
+        plain = select_cells(cells, setting, "plain")
+        gains = gains_over_plain(audits, plain, prior)
         means.append(float(np.mean(gains)) if gains else np.inf)
-        row = [title_of(setting), accuracy(plain, prior), accuracy(audits, prior)]
-        row += [gain(gains), f"{min(gains):+.1f}" if gains else "–", handed_over(audits)]
+        row = [setting_title(setting), mean_accuracy(plain, prior), mean_accuracy(audits, prior)]
+        row += [
+            format_gain(gains),
+            f"{min(gains):+.1f}" if gains else "–",
+            count_handed_over(audits),
+        ]
         for method in ("cleanlab-lr", "cleanlab-mlp"):
-            pruned = of(cells, setting, method)
-            row += [accuracy(pruned, prior), gain(pruning_gains(pruned, prior))]
+            pruned = select_cells(cells, setting, method)
+            row += [mean_accuracy(pruned, prior), format_gain(pruning_gains(pruned, prior))]
         rows.append(row)
     mark_worst(rows, means, column=3)
     heads = ["setting", "plain", "ulc audit", "− plain", "worst seed", "handed over"]
     heads += ["cleanlab, LR", "− unpruned LR", "cleanlab, MLP", "− unpruned MLP"]
-    return markdown(heads, rows)
+    return Table(heads, rows)
 
 
-def time_table(cells: Sequence[Cell]) -> str:
-    """A row a setting."""
+def time_table(cells: Sequence[Cell]) -> Table:
+    """One row for each setting."""
     rows = []
-    for setting in settings_of(cells):
-        seconds = [numbers(of(cells, setting, method), "seconds") for method in METHOD_TITLES]
-        # `cell` writes percentages.
-        rows.append([title_of(setting), *(cell([each / 100 for each in row]) for row in seconds)])
-    return markdown(["setting", *METHOD_TITLES.values()], rows)
+    for setting in list_settings(cells):
+        seconds = [
+            collect_values(select_cells(cells, setting, method), "seconds")
+            for method in METHOD_TITLES
+        ]
+        # `cell` multiplies by 100.
+        rows.append(
+            [setting_title(setting), *(cell([each / 100 for each in row]) for row in seconds)]
+        )
+    return Table(["setting", *METHOD_TITLES.values()], rows)
 
 
-def by_method(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[Cell]]]:
-    """Setting, method and its cells, for methods that look for wrong labels."""
-    for setting in settings_of(cells):
+def iterate_finders(cells: Sequence[Cell]) -> Iterator[tuple[str, str, list[Cell]]]:
+    """Yield setting, method and cells of the methods that find wrong labels."""
+    for setting in list_settings(cells):
         for method in FINDERS:
-            found = of(cells, setting, method)
+            found = select_cells(cells, setting, method)
             if found:
                 yield setting, method, found
 
 
-def settings_of(cells: Sequence[Cell]) -> list[str]:
-    """The settings there are, in order."""
+def list_settings(cells: Sequence[Cell]) -> list[str]:
+    """List the measured settings in their order."""
     there = {each["setting"] for each in cells}
     return [setting for setting in SETTINGS if setting in there]
 
 
-def of(cells: Sequence[Cell], setting: str, method: str) -> list[Cell]:
-    """The cells of one setting and method, by seed."""
+def select_cells(cells: Sequence[Cell], setting: str, method: str) -> list[Cell]:
+    """Return the cells of one setting and method, ordered by seed."""
     chosen = [each for each in cells if (each["setting"], each["method"]) == (setting, method)]
     return sorted(chosen, key=lambda each: each["seed"])
 
 
-def numbers(cells: Sequence[Cell], *way: str) -> list[float]:
-    """What lies at the end of the way, in the cells that have it."""
-    found = (at(each, way) for each in cells)
+def collect_values(cells: Sequence[Cell], *keys: str) -> list[float]:
+    """Return the values at these keys, of the cells that have them."""
+    found = (at(each, keys) for each in cells)
     return [each for each in found if each is not None]
 
 
-def accuracy(cells: Sequence[Cell], prior: str) -> str:
-    """Mean ± standard deviation of the model's accuracy."""
-    return cell(numbers(cells, "model", prior, "accuracy"))
+def mean_accuracy(cells: Sequence[Cell], prior: str) -> str:
+    """Format mean ± standard deviation of the model's accuracy."""
+    return cell(collect_values(cells, "model", prior, "accuracy"))
 
 
-def differences(cells: Sequence[Cell], plain: Sequence[Cell], prior: str) -> list[float]:
-    """Points of accuracy above plain training, of the seeds that have both."""
-    way = ("model", prior, "accuracy")
-    below = {each["seed"]: at(each, way) for each in plain}
-    pairs = [(at(each, way), below.get(each["seed"])) for each in cells]
+def gains_over_plain(cells: Sequence[Cell], plain: Sequence[Cell], prior: str) -> list[float]:
+    """Return points of accuracy above plain training, for seeds that have both."""
+    keys = ("model", prior, "accuracy")
+    below = {each["seed"]: at(each, keys) for each in plain}
+    pairs = [(at(each, keys), below.get(each["seed"])) for each in cells]
     return [100 * (one - other) for one, other in pairs if one is not None and other is not None]
 
 
 def pruning_gains(cells: Sequence[Cell], prior: str) -> list[float]:
-    """Points of accuracy above the same classifier fitted on all rows."""
-    kinds = (numbers(cells, kind, prior, "accuracy") for kind in ("model", "unpruned"))
+    """Return points of accuracy above the same classifier fitted on all rows."""
+    kinds = (collect_values(cells, kind, prior, "accuracy") for kind in ("model", "unpruned"))
     return [100 * (pruned - before) for pruned, before in zip(*kinds, strict=True)]
 
 
-def gain(points: Sequence[float]) -> str:
-    """Mean ± standard deviation of differences, with their sign."""
+def format_gain(points: Sequence[float]) -> str:
+    """Format mean ± standard deviation of differences, with their sign."""
     if not points:
         return "–"
     deviation = f" ± {np.std(points, ddof=1):.1f}" if len(points) > 1 else ""
     return f"{np.mean(points):+.1f}{deviation}"
 
 
-def handed_over(audits: Sequence[Cell]) -> str:
-    """How often which model was handed over."""
+def count_handed_over(audits: Sequence[Cell]) -> str:
+    """Count how often each model was handed over."""
     names = [each["handed_over"] for each in audits]
     return (
         ", ".join(f"{name} {names.count(name)}/{len(names)}" for name in sorted(set(names))) or "–"
@@ -165,15 +217,7 @@ def mark_worst(rows: list[list[str]], means: Sequence[float], *, column: int) ->
         row[column] = f"**{row[column]} (worst)**"
 
 
-def title_of(setting: str) -> str:
-    """For people."""
+def setting_title(setting: str) -> str:
+    """Return the setting's title."""
     imbalance, noise = setting.split("-")
     return f"{IMBALANCE_TITLES[imbalance]}, {NOISE_TITLES[noise]}"
-
-
-def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, or a word on there being nothing to show."""
-    if not rows:
-        return "Nothing measured yet."
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
