@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from ulc.config import NetworkSpec
+from ulc.config import NetworkSpec, checked
 from ulc.errors import InputError
 from ulc.networks import BACKBONES, backbone_maker, feature_count, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
@@ -15,8 +15,9 @@ from ulc.networks.small import SmallCNN
 CPU = torch.device("cpu")
 
 
-def new_network(shape, *, name="auto", width=None, classes=3):
-    maker = network_maker(NetworkSpec(name=name, width=width), shape, classes, CPU)
+def new_network(shape, *, name="auto", width=None, classes=3, options=None):
+    spec = NetworkSpec(name=name, width=width, options=options or {})
+    maker = network_maker(spec, shape, classes, CPU)
     return maker(HeadSpec())
 
 
@@ -184,6 +185,32 @@ class Demanding(Pooled):
     def __init__(self, depth):
         super().__init__()
 
+class Tokens(Pooled):
+    def forward(self, images):
+        return self.layer(images).flatten(2)
+
+class Deep(nn.Module):
+    def __init__(self, depth, width=4):
+        super().__init__()
+        layers = [nn.Conv2d(1 if i == 0 else width, width, 3, padding=1) for i in range(depth)]
+        self.layers = nn.Sequential(*layers)
+    def forward(self, images):
+        return self.layers(images).mean((2, 3))
+
+class Logits(Pooled):
+    def __init__(self, outputs=3):
+        super().__init__()
+        self.fc = nn.Linear(6, outputs)
+    def forward(self, images):
+        return self.fc(super().forward(images))
+
+class ThreeFeatures(Logits):
+    def __init__(self):
+        super().__init__()
+        self.activation = nn.ReLU()
+    def forward(self, images):
+        return self.activation(super().forward(images))
+
 number = 3
 nothing = dict
 """
@@ -225,12 +252,20 @@ def test_a_network_of_the_user_s_own_may_view_what_its_layers_give(channels):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Unpooled", r"Unpooled gives \(2, 6, 6, 6\) .*pooled features \(B, D\)"),
-        ("Flat", r"Flat gives \(432,\) .*pooled features \(B, D\)"),
-        ("Folded", r"Folded gives \(1, 12\) .*pooled features \(B, D\)"),
-        ("Several", r"Several gives tuple .*pooled features \(B, D\)"),
+        (
+            "Unpooled",
+            r"Unpooled gives \(2, 6, 6, 6\) .* features \(B, D\); pool over height and width",
+        ),
+        ("Flat", r"Flat gives \(432,\) .*pooled features \(B, D\); keep the batch"),
+        ("Folded", r"Folded gives \(1, 12\) .*pooled features \(B, D\); keep the batch"),
+        (
+            "Several",
+            r"Several gives tuple .*pooled features \(B, D\); let forward return one tensor",
+        ),
+        ("Tokens", r"Tokens gives \(2, 6, 36\) .*; pool over the second dimension"),
+        ("Logits", r"Logits ends in a linear layer .* 3 classes, so it gives logits.*remove that"),
         ("Failing", r"Failing does not take inputs of shape \(1, 8, 8\) \(first line\); use"),
-        ("Demanding", "own_networks:Demanding' cannot be made .*'depth'.*need no arguments"),
+        ("Demanding", "own_networks:Demanding' cannot be made .*'depth'.*--set network.NAME=VALUE"),
         ("number", "own_networks:number' cannot be made"),
         ("nothing", "own_networks:nothing' makes no torch Module; name a class that is one"),
         ("Missing", "own_networks:Missing' cannot be imported .*PYTHONPATH"),
@@ -239,6 +274,39 @@ def test_a_network_of_the_user_s_own_may_view_what_its_layers_give(channels):
 def test_a_network_of_the_user_s_own_that_does_not_fit_is_refused(name, message):
     with pytest.raises(InputError, match=message):
         new_network((1, 8, 8), name=f"own_networks:{name}")
+
+
+@pytest.mark.usefixtures("own_module")
+def test_a_network_of_one_s_own_gets_its_constructor_arguments():
+    network = new_network((1, 8, 8), name="own_networks:Deep", options={"depth": 2, "width": 5})
+    assert (len(network.backbone.layers), network.head.in_features) == (2, 5)
+
+
+@pytest.mark.usefixtures("own_module")
+def test_an_argument_that_the_constructor_does_not_take_is_named():
+    with pytest.raises(InputError, match=r"Deep' cannot be made .*\(depth=2, height=3\).*'height'"):
+        new_network((1, 8, 8), name="own_networks:Deep", options={"depth": 2, "height": 3})
+
+
+@pytest.mark.usefixtures("own_module")
+@pytest.mark.parametrize(("name", "options"), [("ThreeFeatures", {}), ("Logits", {"outputs": 4})])
+def test_as_many_features_as_classes_and_a_linear_end_are_allowed_one_without_the_other(
+    name, options
+):
+    network = new_network((1, 8, 8), name=f"own_networks:{name}", options=options)
+    assert network(torch.zeros(4, 1, 8, 8)).logits.shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"name": "mlp", "options": {"depth": 2}}, "'mlp' has no option 'depth'; it has width"),
+        ({"name": "own:Net", "width": 2}, "width is for built-in networks; give 'own:Net' its"),
+    ],
+)
+def test_width_is_for_built_in_networks_and_options_for_one_s_own(content, message):
+    with pytest.raises(InputError, match=message):
+        checked(NetworkSpec, content, where="network")
 
 
 @pytest.mark.parametrize("name", ["no_such_module:Net", ":Net", "no.such:Net"])

@@ -18,6 +18,11 @@ def choose_backbone(network: Network, width: int | None) -> NetworkSpec | NewBac
             f"network is a {type(network).__name__}; give a name, a Module class, or a "
             "function that makes a new Module"
         )
+    if width is not None:
+        raise InputError(
+            f"width = {width} is for built-in networks; set the width of "
+            f"'{network_name(network)}' in the class or function itself"
+        )
     return network
 
 

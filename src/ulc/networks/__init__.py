@@ -1,6 +1,7 @@
-"""Backbones, ours and the user's, and the heads an algorithm wants on them."""
+"""Networks: a backbone, built in or the user's own, with the heads that an algorithm needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -28,9 +29,9 @@ def network_maker(
     classes: int,
     device: torch.device,
 ) -> NewNetwork:
-    """A function that makes a new network, each time with new initial weights.
+    """A function that makes a network with new initial weights at each call.
 
-    `backbone` describes one, or is a user's own class or function that makes one.
+    backbone: its spec, or a class or function of the user's own that makes one
     """
     new_backbone = (
         backbone_maker(backbone, shape)
@@ -40,15 +41,17 @@ def network_maker(
 
     def new_network(heads: HeadSpec) -> Classifier:
         backbone = new_backbone()
-        return Classifier(backbone, feature_count(backbone, shape), classes, heads).to(device)
+        features = feature_count(backbone, shape)
+        check_no_logits(backbone, features, classes)
+        return Classifier(backbone, features, classes, heads).to(device)
 
     return new_network
 
 
 def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> NewBackbone:
-    """The backbone's class with its arguments; `auto` picks by the kind of input."""
+    """A function that makes the backbone; `auto` chooses by the kind of input."""
     if ":" in spec.name:
-        return own_module(imported(spec.name, "network"), spec.name)
+        return own_module(imported(spec.name, "network"), spec.name, spec.options)
     name = spec.name if spec.name != "auto" else ("small_cnn" if len(shape) == 3 else "mlp")
     if name not in BACKBONES:
         raise InputError(
@@ -63,15 +66,21 @@ def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> NewBackbone:
     return lambda: BACKBONES[name](shape, **width)
 
 
-def own_module(made: Callable[[], nn.Module], name: str) -> NewBackbone:
-    """A user's class or function for a Module that maps a batch to pooled features."""
+def own_module(
+    constructor: Callable[..., nn.Module], name: str, options: Mapping[str, Any] | None = None
+) -> NewBackbone:
+    """A function that calls the user's class or function, with its options, for a new Module."""
 
     def new_backbone() -> nn.Module:
         try:
-            backbone = made()
-        except TypeError as error:
+            backbone = constructor(**(options or {}))
+        except Exception as error:
+            # The user's constructor may raise anything; Python shows it as the cause.
+            given = ", ".join(f"{key}={value!r}" for key, value in (options or {}).items())
             raise InputError(
-                f"network '{name}' cannot be made ({error}); let it need no arguments"
+                f"network '{name}' cannot be made with the arguments ({given}): "
+                f"{first_line(error)}; set them with --set network.NAME=VALUE or "
+                "NetworkSpec(options=…)"
             ) from error
         if not isinstance(backbone, nn.Module):
             raise InputError(f"network '{name}' makes no torch Module; name a class that is one")
@@ -81,21 +90,49 @@ def own_module(made: Callable[[], nn.Module], name: str) -> NewBackbone:
 
 
 def feature_count(backbone: nn.Module, shape: tuple[int, ...]) -> int:
-    """How many features the backbone gives, found by asking it."""
+    """How many features the backbone returns for inputs of this shape, found by a trial."""
     name, training = type(backbone).__name__, backbone.training
     try:
         with torch.no_grad():
             features = backbone.eval()(torch.zeros(2, *shape))
     except Exception as error:
-        # A user's own network may raise anything; Python shows it as the cause.
+        # The user's network may raise anything; Python shows it as the cause.
         raise InputError(
             f"{name} does not take inputs of shape {shape} ({first_line(error)}); "
             "use another network"
         ) from error
     backbone.train(training)
-    found = tuple(features.shape) if isinstance(features, torch.Tensor) else type(features).__name__
-    if not (isinstance(found, tuple) and len(found) == 2 and found[0] == 2):
+    tensor = isinstance(features, torch.Tensor)
+    found = tuple(features.shape) if tensor else type(features).__name__
+    if not (tensor and len(found) == 2 and found[0] == 2):
         raise InputError(
-            f"{name} gives {found} for 2 inputs; it should map a batch to pooled features (B, D)"
+            f"{name} gives {found} for 2 inputs, not pooled features (B, D); {shape_remedy(found)}"
         )
     return int(found[1])
+
+
+def shape_remedy(found: tuple[int, ...] | str) -> str:
+    """What to change in a network whose output is not of shape (B, D)."""
+    if isinstance(found, str):
+        return "let forward return one tensor"
+    if len(found) == 4:
+        return "pool over height and width, such as with .mean((2, 3))"
+    if len(found) == 3:
+        return "pool over the second dimension, such as with .mean(1)"
+    return "keep the batch as the first of two dimensions, such as with .flatten(1)"
+
+
+def check_no_logits(backbone: nn.Module, features: int, classes: int) -> None:
+    """Raise an InputError if the backbone ends in a layer with one output for each class.
+
+    As many features as classes are allowed where they come from another layer.
+    """
+    if features != classes:
+        return
+    last = [part for part in backbone.modules() if not list(part.children())][-1]
+    if isinstance(last, nn.Linear) and last.out_features == classes:
+        raise InputError(
+            f"{type(backbone).__name__} ends in a linear layer with one output for each of the "
+            f"{classes} classes, so it gives logits, not features; remove that layer (such as "
+            "self.fc = nn.Identity()), the classifier adds its own"
+        )

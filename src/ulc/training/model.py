@@ -24,6 +24,7 @@ from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.storage.files import write_whole
 from ulc.storage.run_folder import RunFolder
 from ulc.storage.tensor_file import TensorFileKind, read_tensors
+from ulc.training.own_code import hash_network
 from ulc.typing import Floats
 
 UNCERTAINTY = 2**31 + 1  # a seed that neither an epoch nor initial weights have
@@ -52,6 +53,7 @@ class ModelSpec(Spec):
     preprocessing: Preprocessing
     class_names: tuple[str, ...]
     class_prior: tuple[float, ...]
+    network_hash: str | None = None  # of the source of a network of the user's own
 
 
 class Model:
@@ -134,13 +136,14 @@ class Model:
         return {name: value.cpu().contiguous() for name, value in state.items()}
 
     @classmethod
-    def of_algorithm(
+    def of_algorithm(  # noqa: PLR0913 (all that a model consists of)
         cls,
         algorithm: Algorithm,
         network: NetworkSpec,
         preprocessing: Preprocessing,
         class_names: Sequence[str],
         class_prior: Floats,
+        network_hash: str | None = None,
     ) -> "Model":
         """The model that an algorithm has learned."""
         networks = algorithm.networks()
@@ -151,6 +154,7 @@ class Model:
             preprocessing=preprocessing,
             class_names=tuple(class_names),
             class_prior=tuple(map(float, class_prior)),
+            network_hash=network_hash,
         )
         return cls(spec, networks)
 
@@ -173,7 +177,9 @@ class Model:
     def load(cls, folder: RunFolder) -> "Model":
         """Read what `save` wrote."""
         content = folder.read_json("model.json")
-        model = cls.untrained(checked(ModelSpec, content, where=str(folder.path / "model.json")))
+        spec = checked(ModelSpec, content, where=str(folder.path / "model.json"))
+        check_network(spec, folder.path)
+        model = cls.untrained(spec)
         try:
             weights = safetensors.torch.load(folder.read("model.safetensors"))
             model.networks.load_state_dict(weights)
@@ -188,9 +194,20 @@ class Model:
     def load_file(cls, path: Path) -> "Model":
         """Read what `save_file` wrote."""
         content, weights = read_tensors(path, EXPORTED)
-        model = cls.untrained(checked(ModelSpec, content, where=str(path)))
+        spec = checked(ModelSpec, content, where=str(path))
+        check_network(spec, path)
+        model = cls.untrained(spec)
         try:
             model.networks.load_state_dict(weights)
         except RuntimeError as error:
             raise EXPORTED.unreadable(path, error) from None
         return model
+
+
+def check_network(spec: ModelSpec, path: Path) -> None:
+    """Raise an InputError if a network of the user's own was edited after it was trained."""
+    if spec.network_hash not in (None, hash_network(spec.network)):
+        raise InputError(
+            f"{path}: the file of the network '{spec.network.name}' was edited after the model was "
+            "trained; undo the edit, or train anew with --fresh"
+        )

@@ -23,6 +23,7 @@ from ulc.training.held_out import judge_held_out
 from ulc.training.inference import judge_labels
 from ulc.training.loop import ProgressReporter, TrainingProgress, train
 from ulc.training.model import Model
+from ulc.training.own_code import check_own_code, hash_network, hash_own_code
 from ulc.training.recorder import SAVE_EVERY, RunRecorder
 from ulc.training.scores import EpochScores, summarise
 from ulc.typing import Floats
@@ -52,7 +53,9 @@ def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     training = Training(spec, prepared, build_algorithm(spec, prepared, chosen))
     folder = RunFolder.create(out / spec.folder_name, spec)
     with folder.locked(), use_threads(choose_threads(folder)):
-        folder.write_json("environment.json", describe_environment(chosen))
+        check_own_code(folder, spec)
+        environment = describe_environment(chosen) | {"own_code": hash_own_code(spec)}
+        folder.write_json("environment.json", environment)
         write_data(folder, prepared)
         kept = train_in_folder(training, folder, progress, save_every)
         write_results(training, folder, judge_all_rows(training))
@@ -80,6 +83,7 @@ class Training:
             self.prepared.training.preprocessing,
             self.prepared.class_names,
             class_prior,
+            hash_network(self.spec.network),
         )
 
 
@@ -92,7 +96,11 @@ def resolved(spec: RunSpec) -> RunSpec:
 def finished_run(spec: RunSpec, out: Path) -> RunFolder | None:
     """The folder of the finished run of this spec; None if there is none."""
     path = out / resolved(spec).folder_name
-    return RunFolder.open(path) if (path / "done").is_file() else None
+    if not (path / "done").is_file():
+        return None
+    folder = RunFolder.open(path)
+    check_own_code(folder, spec)
+    return folder
 
 
 def start_fresh(spec: RunSpec, out: Path) -> None:

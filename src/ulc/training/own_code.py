@@ -1,0 +1,35 @@
+"""A user's own algorithm and network: a run must not mix results of two versions of their files."""
+
+from ulc.algorithms import find_algorithm
+from ulc.config import NetworkSpec, RunSpec
+from ulc.errors import InputError
+from ulc.importing import imported, source_hash
+from ulc.storage.run_folder import RunFolder
+
+
+def hash_own_code(spec: RunSpec) -> dict[str, str]:
+    """Hashes of the source of algorithm and network, as far as they are outside the package."""
+    hashes = {
+        "algorithm": source_hash(find_algorithm(spec.algorithm)),
+        "network": hash_network(spec.network),
+    }
+    return {kind: found for kind, found in hashes.items() if found is not None}
+
+
+def hash_network(network: NetworkSpec) -> str | None:
+    """Hash of the source of a network of the user's own; None for a built-in one."""
+    return source_hash(imported(network.name, "network")) if ":" in network.name else None
+
+
+def check_own_code(folder: RunFolder, spec: RunSpec) -> None:
+    """Raise an InputError if algorithm or network were edited after the folder's run began."""
+    if not folder.has("environment.json"):
+        return
+    before = folder.read_json("environment.json").get("own_code", {})
+    names = {"algorithm": spec.algorithm, "network": spec.network.name}
+    for kind, found in hash_own_code(spec).items():
+        if before.get(kind, found) != found:
+            raise InputError(
+                f"{folder.path}: the file of the {kind} '{names[kind]}' was edited after this run "
+                "began; train anew with --fresh, or undo the edit"
+            )
