@@ -1,4 +1,4 @@
-"""What every algorithm inherits."""
+"""Laws of the base class of algorithms."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def drawn(seed, epoch):
 
 
 def test_run_and_epoch_decide_the_random_numbers():
-    """Also a run's second epoch and the second run's first one are strangers."""
+    """Epoch 1 of run 0 and epoch 0 of run 1 have different random numbers, too."""
     places = [(0, 0), (0, 1), (1, 0), (1, 1), (0, INITIAL_WEIGHTS), (2**62, 5)]
     assert len({drawn(*place) for place in places}) == len(places)
     assert [drawn(*place) for place in places] == [drawn(*place) for place in places]

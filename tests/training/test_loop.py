@@ -88,18 +88,18 @@ def test_the_judgement_is_computed_once_and_only_if_asked_for(algorithm, monkeyp
     assert len(calls) == 2
 
 
-def test_progress_is_told_with_the_numbers_it_counts_in(algorithm):
-    told = []
+def test_a_progress_reporter_shifts_the_numbers_of_epochs(algorithm):
+    epochs = []
 
-    class Told(TrainingProgress):
+    class Numbers(TrainingProgress):
         def on_step(self, epoch, averages):
-            told.append(epoch)
+            epochs.append(epoch)
 
         def on_epoch(self, record):
-            told.append(record["epoch"])
+            epochs.append(record["epoch"])
 
-    records = train(algorithm, range(2), [ProgressReporter(Told(), first=10)])
-    assert sorted(set(told)) == [10, 11]
+    records = train(algorithm, range(2), [ProgressReporter(Numbers(), first=10)])
+    assert sorted(set(epochs)) == [10, 11]
     assert [record["epoch"] for record in records] == [0, 1]
 
 

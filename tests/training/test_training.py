@@ -1,4 +1,4 @@
-"""A run: what it leaves on the disk, and that nothing is lost."""
+"""A run: the files in its folder, and how it is resumed."""
 
 import json
 import os

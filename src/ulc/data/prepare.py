@@ -90,7 +90,7 @@ def select_rows(data: TensorData, positions: Integers) -> TensorData:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A source cut to uneven classes, with its given labels and, where known, the true ones."""
+    """The rows of a source that are used, with given labels and, if known, true labels."""
 
     source: Source
     given: Integers

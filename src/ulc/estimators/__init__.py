@@ -1,1 +1,1 @@
-"""Estimators in the manner of scikit-learn."""
+"""Classifiers with the interface of scikit-learn, and label issues from any model's outputs."""

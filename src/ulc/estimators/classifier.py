@@ -1,4 +1,4 @@
-"""Estimators in the manner of scikit-learn."""
+"""Classifiers with the interface of scikit-learn."""
 
 import copy
 from collections.abc import Mapping
@@ -38,25 +38,26 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     """Learn from labels of which some are wrong, with any algorithm of this package.
 
     algorithm: a name that `ulc algorithms` lists, or your own module:Class
-    options: of the algorithm, e.g. {"batch_size": 32, "sgd": {"lr": 0.05}}; in a grid also
-        `options__batch_size` and `options__sgd__lr`
-    network: auto (an MLP for vectors, a small CNN for images), a name of ours, your own
+    options: options of the algorithm, e.g. {"batch_size": 32, "sgd": {"lr": 0.05}}; in a grid
+        also `options__batch_size` and `options__sgd__lr`
+    network: auto (an MLP for vectors, a small CNN for images), a name of this package, your own
         module:Class, or a class or function that makes a Module from batch to features (B, D)
-    width: of the first layer; None: the network's default
-    epochs: None: as many as give 600 steps, but no fewer than the preset's (24 for vectors, 36 for
-        images) and no more than 100. Batches, where `options` does not name their size, hold a
-        tenth of a small set, at least 16 rows and at most what the algorithm's preset says; below
-        5,000 vectors `doubtful_weight` is 1 where `options` does not name it.
+    width: width of the first layer; None: the network's default
+    epochs: None: enough for 600 steps, at least as many as the preset has (24 for vectors, 36 for
+        images), at most 100
     prior: class frequencies that `predict` assumes: training, balanced or a number per class
-    warm_start: `fit` goes on from the current weights and the number of epochs already trained
+    warm_start: `fit` continues with the current weights and the number of epochs already trained
     early_stopping: hold out `validation_fraction` of the rows; stop after `patience` epochs in
         which no more of their given labels were predicted than before; keep the last epoch, after
         warm-up and without a sign of collapse, that is within a standard error of the best
     random_state: None draws a new seed each time and leaves NumPy's global generator alone
     device: auto (the GPU where there is one), cpu, cuda, …
 
-    Vectors are scaled by one number for all columns, as embeddings need it; put a StandardScaler
-    before the classifier where columns have units of their own.
+    If `options` does not set them: a batch holds a tenth of the rows, at least 16 and at most the
+    batch size of the preset; for fewer than 5,000 vectors `doubtful_weight` is 1.
+
+    Vectors are scaled by one number for all columns, which suits embeddings. Put a StandardScaler
+    before the classifier if columns have different units.
     """
 
     model_: Model
