@@ -1,8 +1,8 @@
 """Small machines run these: one thread a worker, and no test reaches the user's files.
 
 Every test passes under any arithmetic of a processor. Three environment variables choose another
-one: ULC_TEST_THREADS (threads of torch in a worker), ULC_TEST_MKLDNN=0 (without oneDNN; both for
-the worker, not for processes that a test starts) and torch's own ATEN_CPU_CAPABILITY.
+one: ULC_TEST_THREADS (threads of torch), ULC_TEST_MKLDNN=0 (without oneDNN; in a worker, not in the
+processes that a test starts) and torch's own ATEN_CPU_CAPABILITY.
 """
 
 import hashlib
@@ -18,9 +18,14 @@ import numpy as np
 import pytest
 import torch
 from filelock import FileLock
+from hypothesis import settings
 
-torch.set_num_threads(int(os.environ.get("ULC_TEST_THREADS", "1")))
+THREADS = os.environ.get("ULC_TEST_THREADS", "1")
+torch.set_num_threads(int(THREADS))
+os.environ.setdefault("OMP_NUM_THREADS", THREADS)  # for the processes that a test starts
 torch.backends.mkldnn.set_flags(os.environ.get("ULC_TEST_MKLDNN", "1") != "0")
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)

@@ -30,14 +30,13 @@ def photographs(folder, wrong_in=8):
     return truth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("embed", ["none", "efficientnet-lite0"])
 def test_from_photographs_to_fewer_wrong_labels(ulc, tmp_path, embed):
     truth = photographs(tmp_path / "photos")
     wrong = {path for path, name in truth.items() if f"/{name}/" not in path}
     assert len(wrong) == len(CLASSES) * PER_CLASS // 8
-    options = ("--embed", embed, "--json")
-    # From pixels it is a small network on few pictures: fewer epochs than the preset's suffice.
-    options += () if embed != "none" else ("--epochs", 16)
+    options = ("--embed", embed, "--epochs", 16, "--json")  # for few pictures that is enough
 
     code, printed = ulc("audit", "photos", *options)
     assert code == 0, printed.err
