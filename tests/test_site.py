@@ -103,7 +103,7 @@ def test_the_lowest_versions_are_those_that_the_package_allows():
     lowest = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8")
     pinned = dict(re.findall(r"^([\w-]+)==([\d.]+)$", lowest, re.M))
     allowed = dict(requirement.split(">=") for requirement in project["dependencies"])
-    assert pinned.keys() == allowed.keys()
+    assert allowed.keys() <= pinned.keys()
     for name, version in allowed.items():
         assert re.fullmatch(rf"{re.escape(version)}(\.0)*", pinned[name]), name
 

@@ -225,4 +225,5 @@ def test_records_are_json_without_nan(spec, tmp_path):
 
 def test_the_environment_is_recorded(spec, tmp_path):
     environment = run(spec, tmp_path).read_json("environment.json")
-    assert environment["packages"]["torch"] == torch.__version__
+    recorded = environment["packages"]["torch"]
+    assert torch.__version__.partition("+")[0] == recorded.partition("+")[0]
