@@ -76,12 +76,15 @@ def plain_spec(data: Path, seed: int) -> RunSpec:
 
     from ulc.auditing import audit_spec, choices
     from ulc.data.sources import load_source
+    from ulc.settings.automatic import settings
 
     wanted = audit_spec(data, seed=seed)
     source = load_source(wanted.data)
-    share, _ = choices.held_out(wanted, len(source.labels))
-    network, _ = choices.network(wanted, source, torch.device("cpu"))
-    spec, _, _ = choices.trainings(wanted, source, share)
+    share, _ = choices.choose_held_out(wanted, len(source.labels))
+    network, _ = choices.choose_network(wanted, source, torch.device("cpu"))
+    shape, learned = source.inputs.shape[1:], choices.count_learned(len(source.labels), share)
+    epochs, _ = choices.choose_epochs(wanted, shape, learned)
+    spec = settings("ce", shape, learned, epochs, None)
     common = {"data": wanted.data, "network": network, "seed": seed, "held_out": 0.0}
     return spec.model_copy(update=common)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ulc.applying.apply import Accepting, Applied, apply
 from ulc.auditing import AuditProgress, audit_spec, run_audit
-from ulc.auditing.audit import start_fresh as start_fresh_audit
+from ulc.auditing import start_fresh as start_fresh_audit
 from ulc.config import DataSpec, RunSpec, checked
 from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError

@@ -9,13 +9,9 @@ import pandas as pd
 import pytest
 
 import ulc
-from ulc.auditing import AuditProgress, audit_spec, choices
-from ulc.auditing.audit import Trained, is_better, learned_by_heart, mean_of, reason
-from ulc.auditing.cross_fit import folds_of, with_copies
+from ulc.auditing import AuditProgress
 from ulc.config import RunSpec
 from ulc.errors import InputError
-from ulc.labels.duplicates import find_copies
-from ulc.labels.judgement import Judgement
 from ulc.storage.run_folder import RunFolder
 from ulc.training.loop import TrainingProgress
 from ulc.training.model import Model
@@ -49,16 +45,16 @@ def audited(tmp_path_factory):
     ids = np.array([f"row {7 * i % 300}" for i in range(300)])
     file = root / "data.npz"
     np.savez(file, X=vectors, y=names[given], y_true=names[true], ids=ids)
-    told = Told()
-    folder = audit(file, root / "audits", progress=told, epochs=20)
-    return folder, told, names[given], names[true], ids
+    recorder = Recorder()
+    folder = audit(file, root / "audits", progress=recorder, epochs=20)
+    return folder, recorder, names[given], names[true], ids
 
 
-class Told(AuditProgress):
+class Recorder(AuditProgress):
     def __init__(self):
         self.choices, self.stages = [], []
 
-    def chosen(self, choice):
+    def on_choice(self, choice):
         self.choices.append(choice)
 
     def training(self, title, epochs):
@@ -93,15 +89,15 @@ def test_wrong_labels_are_found_and_better_ones_suggested(audited):
     assert content["noise_rate"] == pytest.approx(wrong.mean(), abs=0.06)
 
 
-def test_every_choice_is_told_with_reason_and_option(audited):
-    folder, told, *_ = audited
-    assert [choice.name for choice in told.choices] == [
+def test_every_choice_is_reported_with_reason_and_option(audited):
+    folder, recorder, *_ = audited
+    assert [choice.name for choice in recorder.choices] == [
         "pretrained features", "rows held out", "network", "epochs", "weight of doubtful labels",
     ]  # fmt: skip
-    assert all(choice.why and choice.option.startswith("--") for choice in told.choices)
+    assert all(choice.why and choice.option.startswith("--") for choice in recorder.choices)
     written = folder.read_json("audit.json")["choices"]
-    assert [each["name"] for each in written] == [choice.name for choice in told.choices]
-    assert told.stages[:3] == ["plain training", "out of fold", "ULC"]
+    assert [each["name"] for each in written] == [choice.name for choice in recorder.choices]
+    assert recorder.stages[:3] == ["plain training", "out of fold", "ULC"]
 
 
 def test_the_model_handed_over_is_the_one_that_agrees_better_with_what_was_held_out(audited):
@@ -130,76 +126,6 @@ def test_with_ten_and_eighty_percent_of_two_classes_wrong_it_ends_no_worse_than_
     )
     chance = 2 * np.sqrt(2 * plain * (1 - plain) / len(labels))  # two errors of a difference
     assert handed >= plain - chance
-
-
-def trained(hits, given):
-    """A run that predicts the given label of these held-out rows, another of the rest."""
-    given = np.asarray(given)
-    probability = np.eye(3)[np.where(hits, given, (given + 1) % 3)]
-    return Trained(None, probability, given)
-
-
-def test_ulc_is_handed_over_only_where_it_wins_by_more_than_chance():
-    given = np.arange(300) % 3
-    rows = np.arange(300)
-    plain = trained(rows < 200, given)
-    assert plain.agreement == pytest.approx(200 / 300)
-    ahead, level = trained(rows < 230, given), trained((rows > 4) & (rows < 206), given)
-    assert is_better(ahead, plain, rate=0.01)  # wins 30, loses none: 30 > √30
-    assert not is_better(plain, plain, rate=0.01)
-    assert not is_better(level, plain, rate=0.01)  # wins 6, loses 5: 1 < √11
-    assert is_better(level, plain, rate=0.3)  # plain training suffers from so much noise
-    assert not is_better(plain, ahead, rate=0.3)
-    said = reason(plain, ahead, 0.01)
-    assert said.startswith("ULC's model; of 300 held-out labels ULC predicts 76.7 %")
-    said = reason(plain, level, 0.01)
-    assert said.startswith("the plain model, trained again on all rows, as ULC's is not clearly")
-
-
-def test_a_model_that_wins_on_a_large_class_at_the_cost_of_the_small_ones_is_not_better():
-    given = np.repeat([0, 1, 2], [400, 20, 20])
-    plain = trained((given > 0) | (np.arange(440) < 300), given)
-    greedy = trained(given == 0, given)
-    assert greedy.agreement > plain.agreement
-    assert not is_better(greedy, plain, rate=0.3)
-
-
-def test_labels_learned_by_heart_are_noticed():
-    given = np.arange(300) % 3
-    held_out = trained(np.arange(300) < 210, given)  # 70 % of the rows it did not learn from
-    every, learned = np.eye(3)[given], np.arange(300)
-    honest = np.where((np.arange(300) < 240)[:, None], every, np.eye(3)[(given + 1) % 3])
-    nothing = np.full(300, np.nan)
-
-    def judgement(prediction):
-        return Judgement(given, nothing, prediction, nothing, nothing)
-
-    assert learned_by_heart(judgement(every), learned, held_out)
-    assert not learned_by_heart(judgement(honest), learned, held_out)
-
-
-def test_the_mean_of_two_predictions_is_geometric():
-    mean = mean_of(np.array([[0.9, 0.1]]), np.array([[0.1, 0.9]]))
-    assert mean == pytest.approx(np.array([[0.5, 0.5]]))
-    assert mean_of(np.array([[0.5, 0.5]]), np.array([[0.8, 0.2]])) == pytest.approx(
-        np.array([[2, 1]]) / 3
-    )
-
-
-def test_folds_spread_every_class():
-    given = np.repeat([0, 1, 2, 3], [50, 7, 2, 1])
-    fold = folds_of(given, 5, np.random.default_rng(0))
-    assert np.bincount(fold).tolist() == [12] * 5
-    for label, size in enumerate((50, 7, 2, 1)):
-        counts = np.bincount(fold[given == label], minlength=5)
-        assert counts.max() - counts.min() <= 1
-        assert counts.sum() == size
-
-
-def test_copies_share_a_fold():
-    rows = np.array([[1.0], [2], [1], [3], [1], [2]])
-    fold = with_copies(np.array([0, 1, 2, 3, 4, 0]), find_copies(rows))
-    assert fold.tolist() == [0, 1, 0, 3, 0, 1]
 
 
 def test_a_training_stopped_in_its_middle_keeps_what_it_kept():
@@ -322,25 +248,3 @@ def test_wrong_settings_are_refused_in_a_sentence():
             audit("data.npz", **settings)
     with pytest.raises(InputError, match="unknown key"):
         audit("data.npz", options={"no_such": 1})
-
-
-def test_choices_follow_size_and_noise():
-    from ulc.data.sources.source import Source
-
-    def source(rows):
-        return Source("x", np.zeros((rows, 4), np.float32), np.arange(rows) % 2, ("a", "b"))
-
-    np.savez("data.npz", X=np.eye(8), y=[0, 1] * 4)
-    spec = audit_spec("data.npz")
-    shares = [choices.held_out(spec, rows)[0] for rows in (100, 5_000, 100_000)]
-    assert shares == [0.2, 0.1, 0.02]
-    epochs = [choices.trainings(spec, source(rows), 0.1)[0].epochs for rows in (300, 5_000, 60_000)]
-    assert epochs == sorted(epochs, reverse=True)
-    assert epochs[-1] == 12
-    before = RunSpec(options={"doubtful_weight": 25.0})
-    weights = [
-        choices.by_noise(before, spec, rate)[0].options["doubtful_weight"] for rate in (0.1, 0.6)
-    ]
-    assert weights == [0, 25]
-    own = audit_spec("data.npz", options={"doubtful_weight": 7.0})
-    assert choices.by_noise(before, own, 0.6)[0].options["doubtful_weight"] == 7

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ulc.auditing.audit import likeliest_epoch
+from ulc.auditing.out_of_fold import likeliest_epoch
 from ulc.data.held_out import HeldOutRows
 from ulc.training.collapse import CollapseMonitor
 

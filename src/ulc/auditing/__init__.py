@@ -1,18 +1,18 @@
-"""Audits: wrong labels in a user's own data, and a model that does no harm."""
+"""Audits: find wrong labels in a user's data, and hand over a model. `audit.py` has the flow."""
 
 from pathlib import Path
 from typing import Any
 
-from ulc.auditing.audit import audit as run_audit
+from ulc.auditing.audit import run_audit, start_fresh
 from ulc.auditing.spec import AuditProgress, AuditSpec, Choice
 from ulc.config import DataSpec, NetworkSpec, checked
 from ulc.data.sources.naming import data_spec
 
-__all__ = ["AuditProgress", "AuditSpec", "Choice", "audit_spec", "run_audit"]
+__all__ = ["AuditProgress", "AuditSpec", "Choice", "audit_spec", "run_audit", "start_fresh"]
 
 
 def audit_spec(data: str | Path | DataSpec, **settings: Any) -> AuditSpec:
-    """The spec of an audit, checked."""
+    """The checked spec of an audit of these data."""
     content = data if isinstance(data, DataSpec) else data_spec(str(data))
     if isinstance(settings.get("network"), str):
         settings["network"] = NetworkSpec(name=settings["network"])

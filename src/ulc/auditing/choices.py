@@ -1,4 +1,4 @@
-"""What an audit decides by itself, each with its reason."""
+"""Settings that an audit chooses where the user sets none, each with its reason."""
 
 import math
 from importlib.util import find_spec
@@ -11,50 +11,60 @@ from ulc.data.sources.source import Source
 from ulc.settings.automatic import settings
 
 BACKBONE = "efficientnet-lite0"
-# Longer trainings learn wrong labels by heart, shorter ones learn too little: about 2,000 steps in
-# 12 to 25 epochs; where that makes less than 400 steps, more epochs.
+# About 2,000 steps in 12 to 25 epochs, and at least 400 steps in up to 100 epochs. Longer trainings
+# memorise wrong labels, shorter ones learn too little.
 STEPS, FEWEST_STEPS = 2_000, 400
 FEWEST_EPOCHS, MOST_EPOCHS, MOST_OF_ALL = 12, 25, 100
 HELD_OUT, HELD_OUT_OF_FEW, FEW = 0.1, 0.2, 2_000
-MOST_HELD_OUT = 2_000  # rows; more would say little more
+MOST_HELD_OUT = 2_000  # rows; more would hardly make the comparison more precise
 MUCH_NOISE = 0.35  # halfway between the rates for which the literature sets λ_u to 0 and to 25
-MANY_IMAGES = 10_000  # on a GPU they are worth a deep network
+MANY_IMAGES = 10_000  # enough for a deep network on a GPU
+SET_BY_USER = "your setting"
 
 
-def embedding(spec: AuditSpec, source: Source, device: torch.device) -> tuple[str | None, Choice]:
-    """Which frozen network images go through first, if any."""
+def choose_backbone(
+    spec: AuditSpec, source: Source, device: torch.device
+) -> tuple[str | None, Choice]:
+    """The frozen network that embeds images; None: inputs are used as they are."""
     images = source.inputs.ndim == 4
     if spec.embed != "auto" or not images:
         wanted = None if spec.embed in ("auto", "none") else spec.embed
-        why = "as told" if spec.embed != "auto" else "these are no images"
+        why = SET_BY_USER if spec.embed != "auto" else "these are no images"
         return wanted, Choice("pretrained features", wanted or "none", why, "--embed")
     if device.type != "cpu":
-        why = "a GPU trains a network on the images themselves"
+        why = "a network learns from the images on a GPU"
         return None, Choice("pretrained features", "none", why, "--embed")
     if find_spec("efficientnet_lite_pytorch") is None:
-        why = "pip install 'ulc[embed]' brings them, and they help"
+        why = "they would help; pip install 'ulc[embed]' installs them"
         return None, Choice("pretrained features", "none", why, "--embed")
-    why = "without a GPU a network learns little from images alone"
+    why = "without a GPU, a network trained on the images learns less"
     return BACKBONE, Choice("pretrained features", BACKBONE, why, "--embed")
 
 
-def held_out(spec: AuditSpec, rows: int) -> tuple[float, Choice]:
-    """Which share of the rows only watches."""
+def choose_held_out(spec: AuditSpec, rows: int) -> tuple[float, Choice]:
+    """The share of rows that are held out."""
     if spec.held_out is not None:
-        share, why = spec.held_out, "as told"
+        share, why = spec.held_out, SET_BY_USER
     else:
         few = rows < FEW
         share = HELD_OUT_OF_FEW if few else min(HELD_OUT, MOST_HELD_OUT / rows)
-        why = "their labels show how training goes; they are judged like all others"
-    count = max(1, round(share * rows))
+        why = "both models are compared on them; they are judged like all rows"
+    count = rows - count_learned(rows, share)
     return share, Choice("rows held out", f"{count} of {rows}", why, "--held-out")
 
 
-def network(spec: AuditSpec, source: Source, device: torch.device) -> tuple[NetworkSpec, Choice]:
-    """Which network learns."""
+def count_learned(rows: int, share: float) -> int:
+    """How many rows are learned from if this share is held out."""
+    return rows - max(1, round(share * rows))
+
+
+def choose_network(
+    spec: AuditSpec, source: Source, device: torch.device
+) -> tuple[NetworkSpec, Choice]:
+    """The network of both trainings."""
     shape = source.inputs.shape[1:]
     if spec.network.name != "auto":
-        return spec.network, Choice("network", spec.network.name, "as told", "--network")
+        return spec.network, Choice("network", spec.network.name, SET_BY_USER, "--network")
     if len(shape) == 1:
         name, why = "mlp", f"for {shape[0]} numbers a row"
     else:
@@ -65,35 +75,30 @@ def network(spec: AuditSpec, source: Source, device: torch.device) -> tuple[Netw
     return chosen, Choice("network", name, why, "--network")
 
 
-def trainings(spec: AuditSpec, source: Source, share: float) -> tuple[RunSpec, RunSpec, Choice]:
-    """The plain run and ULC's, before anything is known of the noise."""
-    shape, rows = source.inputs.shape[1:], len(source.labels)
-    learned = rows - max(1, round(share * rows))
-    epochs, why = spec.epochs, "as told"
-    if epochs is None and len(shape) == 1:
-        batch = settings("ulc", shape, learned, None, spec.options).options["batch_size"]
-        steps = max(1, learned // batch)
+def choose_epochs(spec: AuditSpec, shape: tuple[int, ...], learned: int) -> tuple[int, Choice]:
+    """Epochs of both trainings, for `learned` rows of this shape."""
+    if spec.epochs is not None:
+        return spec.epochs, Choice("epochs", str(spec.epochs), SET_BY_USER, "--epochs")
+    ulc = settings("ulc", shape, learned, None, spec.options)
+    if len(shape) == 1:
+        steps = max(1, learned // ulc.options["batch_size"])
         epochs = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(STEPS / steps)))
         epochs = max(epochs, min(MOST_OF_ALL, math.ceil(FEWEST_STEPS / steps)))
         why = f"{epochs * steps} steps for {learned} rows"
-    plain = settings("ce", shape, learned, epochs, None)
-    ulc = settings("ulc", shape, learned, epochs, spec.options)
-    if epochs is None:
+    else:
         epochs, why = ulc.epochs, f"as for images, with {learned} of them"
-    return (
-        plain.model_copy(update={"epochs": epochs}),
-        ulc.model_copy(update={"epochs": epochs}),
-        Choice("epochs", str(epochs), why, "--epochs"),
-    )
+    return epochs, Choice("epochs", str(epochs), why, "--epochs")
 
 
-def by_noise(ulc: RunSpec, spec: AuditSpec, rate: float) -> tuple[RunSpec, Choice]:
-    """ULC's run with what depends on the noise."""
-    told = "doubtful_weight" in spec.options
-    weight = ulc.options.get("doubtful_weight", 25.0) if rate > MUCH_NOISE else 0.0
-    if told:
-        weight = spec.options["doubtful_weight"]
+def choose_doubtful_weight(
+    ulc: RunSpec, spec: AuditSpec, noise_rate: float
+) -> tuple[RunSpec, Choice]:
+    """ULC's spec with the weight of doubtful labels (λ_u), which depends on the noise rate."""
+    if "doubtful_weight" in spec.options:
+        weight, why = spec.options["doubtful_weight"], SET_BY_USER
+    else:
+        weight = ulc.options.get("doubtful_weight", 25.0) if noise_rate > MUCH_NOISE else 0.0
+        why = f"about {100 * noise_rate:.0f} % of the labels are estimated wrong"
     options = merge(ulc.options, {"doubtful_weight": weight})
-    why = "as told" if told else f"about {100 * rate:.0f} % of the labels are estimated wrong"
     choice = Choice("weight of doubtful labels", f"{weight:g}", why, "--set doubtful_weight=…")
     return ulc.model_copy(update={"options": options}), choice

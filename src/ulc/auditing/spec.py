@@ -1,4 +1,4 @@
-"""What decides an audit, and what it chose by itself."""
+"""The spec of an audit, its choices, and its progress callbacks."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -14,13 +14,15 @@ from ulc.typing import CountCallback
 
 
 class AuditSpec(StoredSpec):
-    """Everything that decides an audit; what is None or auto is chosen by the data."""
+    """All settings of an audit; the audit chooses those that are None or auto."""
 
     data: DataSpec
-    embed: str = Field("auto", description="auto, none, or the backbone that images go through")
+    embed: str = Field("auto", description="auto, none, or the backbone that embeds images")
     network: NetworkSpec = NetworkSpec()
     epochs: int | None = Field(None, ge=1)
-    held_out: float | None = Field(None, gt=0, lt=1, description="share of rows that only watch")
+    held_out: float | None = Field(
+        None, gt=0, lt=1, description="share of the rows that are held out from training"
+    )
     options: dict[str, Any] = Field(default_factory=dict, description="of ULC")
     seed: int = Field(0, ge=0)
 
@@ -33,7 +35,7 @@ class AuditSpec(StoredSpec):
 
 @dataclass(frozen=True)
 class Choice:
-    """Something that was decided by the data: why, and which option decides it otherwise."""
+    """A setting that the audit chose, with the reason and the option that sets it."""
 
     name: str
     value: str
@@ -42,23 +44,23 @@ class Choice:
 
 
 class AuditProgress:
-    """Told what happens; this one does not listen."""
+    """Base class of progress callbacks of an audit; every method does nothing."""
 
-    def chosen(self, choice: Choice) -> None:
-        """A choice was made."""
+    def on_choice(self, choice: Choice) -> None:
+        """Called when the audit has chosen a setting."""
 
     def reading(self) -> AbstractContextManager[CountCallback]:
-        """While the data are read."""
+        """Entered while the data are read."""
         return nullcontext(ignore_count)
 
     def embedding(self, backbone: str) -> AbstractContextManager[CountCallback]:  # noqa: ARG002
-        """While images are embedded."""
+        """Entered while images are embedded."""
         return nullcontext(ignore_count)
 
     def training(
         self,
-        title: str,  # noqa: ARG002 (a progress that listens will want it)
+        title: str,  # noqa: ARG002 (for subclasses)
         epochs: int,  # noqa: ARG002
     ) -> AbstractContextManager[TrainingProgress]:
-        """While something is trained."""
+        """Entered while a model is trained."""
         return nullcontext(TrainingProgress())

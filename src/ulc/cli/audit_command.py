@@ -72,8 +72,7 @@ def audit(
     hands over the model that predicts the held-out labels better. What it decides by itself is
     printed, with the option that decides otherwise. An audit that was stopped goes on.
     """
-    from ulc.auditing import audit_spec
-    from ulc.auditing.audit import start_fresh
+    from ulc.auditing import audit_spec, start_fresh
     from ulc.cli import parse
 
     spec = audit_spec(
@@ -195,7 +194,7 @@ def printing_progress() -> "AuditProgress":
     console = Console(stderr=True)
 
     class Printing(AuditProgress):
-        def chosen(self, choice: Choice) -> None:
+        def on_choice(self, choice: Choice) -> None:
             console.print(
                 f"{choice.name}: {choice.value} ({choice.why}; {choice.option})",
                 soft_wrap=True,

@@ -1,0 +1,98 @@
+"""The data of an audit: read once, embedded if that helps, prepared once."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from ulc.algorithms import configure
+from ulc.auditing import choices
+from ulc.auditing.spec import AuditProgress, AuditSpec, Choice
+from ulc.auditing.workspace import Workspace
+from ulc.config import DataSpec, RunSpec
+from ulc.data.prepare import Prepared, prepare
+from ulc.data.sources import load_source
+from ulc.data.sources.source import Source
+from ulc.embedding.backbones import load_backbone
+from ulc.embedding.embed import Embedder, check_images, embed
+from ulc.networks import network_maker
+from ulc.settings.automatic import settings
+
+
+@dataclass(frozen=True)
+class AuditSource:
+    """The data as they were read.
+
+    embedder: the frozen network that turns images into features; None: nothing is embedded
+    choice: the choice of the embedder
+    """
+
+    source: Source
+    embedder: Embedder | None
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class AuditData:
+    """Prepared data with rows held out, and the specs of the two trainings.
+
+    ulc: without the weight of doubtful labels, which depends on the label noise
+    choices: all choices so far
+    """
+
+    prepared: Prepared
+    plain: RunSpec
+    ulc: RunSpec
+    choices: tuple[Choice, ...]
+
+
+def read_source(
+    spec: AuditSpec, root: Path, device: torch.device, progress: AuditProgress
+) -> AuditSource:
+    """Read the data, choose the embedding, and check the settings; nothing is written.
+
+    root: holds the cache of embedded images, which all audits under it share
+    """
+    with progress.reading() as on_progress:
+        source = load_source(spec.data, on_progress)
+    backbone, choice = choices.choose_backbone(spec, source, device)
+    progress.on_choice(choice)
+    configure("ulc", spec.options)
+    if backbone is None:
+        shape = source.inputs.shape[1:]
+        network_maker(spec.network, shape, len(source.class_names), device)
+        return AuditSource(source, None, choice)
+    check_images(source)
+    embedder = Embedder(load_backbone(backbone), root / "embedded", device)
+    return AuditSource(source, embedder, choice)
+
+
+def prepare_data(spec: AuditSpec, read: AuditSource, workspace: Workspace) -> AuditData:
+    """Embed images if that was chosen, choose the trainings, and prepare the data."""
+    data, source = spec.data, read.source
+    if read.embedder is not None:
+        data, source = embed_source(source, read.embedder, workspace)
+    shape, rows = source.inputs.shape[1:], len(source.labels)
+    share, held_out = choices.choose_held_out(spec, rows)
+    network, network_choice = choices.choose_network(spec, source, workspace.device)
+    learned = choices.count_learned(rows, share)
+    epochs, epochs_choice = choices.choose_epochs(spec, shape, learned)
+    made = (held_out, network_choice, epochs_choice)
+    for choice in made:
+        workspace.progress.on_choice(choice)
+    common = {"data": data, "network": network, "seed": spec.seed, "held_out": share}
+    plain = settings("ce", shape, learned, epochs, None).model_copy(update=common)
+    ulc = settings("ulc", shape, learned, epochs, spec.options).model_copy(update=common)
+    prepared = prepare(plain, workspace.device, source=source)
+    return AuditData(prepared, plain, ulc, (read.choice, *made))
+
+
+def embed_source(
+    source: Source, embedder: Embedder, workspace: Workspace
+) -> tuple[DataSpec, Source]:
+    """The images as features, in the file features.npz of the audit's folder."""
+    file = workspace.folder.path / "features.npz"
+    with workspace.progress.embedding(embedder.backbone.name) as on_progress:
+        embed(source, embedder, on_progress=on_progress).write(file)
+    data = DataSpec(source="npz", path=str(file.absolute()))
+    return data, replace(load_source(data), skipped=source.skipped)

@@ -1,0 +1,131 @@
+"""Out-of-fold predictions by cross-validation, and the label noise that they imply."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ulc.auditing.workspace import HeldOutRun, Workspace
+from ulc.config import RunSpec
+from ulc.data.prepare import Prepared
+from ulc.errors import InputError
+from ulc.labels.confusion import ConfusionModel
+from ulc.labels.duplicates import Copies, find_copies
+from ulc.storage.files import read_npz
+from ulc.storage.run_folder import Records, RunFolder
+from ulc.training.inference import predict_stored
+from ulc.training.loop import ProgressReporter, TrainingProgress, train
+from ulc.training.run import build_algorithm
+from ulc.typing import Floats, Integers
+
+FOLDS = 5
+FILE = "out_of_fold.npz"
+MOST_PROBABILITIES, FEWEST_ROWS = 500_000, 2_000  # sizes of the sample for a confusion model
+
+
+@dataclass(frozen=True)
+class OutOfFold:
+    """Predictions for all N rows, each by a plain model that did not learn from the row.
+
+    probability: (N, K)
+    confusion: confusion model fitted to the given labels beside these predictions
+    noise_rate: expected share of wrong labels
+    """
+
+    probability: Floats
+    confusion: ConfusionModel
+    noise_rate: float
+
+
+def predict_out_of_fold(workspace: Workspace, plain: HeldOutRun, prepared: Prepared) -> OutOfFold:
+    """Train on all folds but one, for each fold, and fit the label noise to the predictions.
+
+    Predictions of an audit that was stopped are read from its folder.
+    """
+    given = prepared.all_rows.given.cpu().numpy()
+    if workspace.folder.has(FILE):
+        probability = read_probability(workspace.folder, prepared)
+    else:
+        spec = plain.folder.spec
+        epochs = likeliest_epoch(plain.folder.records) + 1
+        spec = spec.model_copy(update={"held_out": 0.0, "epochs": epochs})
+        with workspace.progress.training("out of fold", FOLDS * epochs) as progress:
+            probability = cross_validate(spec, prepared, workspace.device, progress)
+        workspace.folder.write_arrays(FILE, {"probability": probability})
+    confusion = fit_confusion(probability, given)
+    return OutOfFold(probability, confusion, confusion.noise_rate(probability, given))
+
+
+def read_probability(folder: RunFolder, prepared: Prepared) -> Floats:
+    """The (N, K) predictions that the folder holds."""
+    try:
+        probability: Floats = read_npz(folder.path / FILE)["probability"]
+    except (KeyError, ValueError) as error:
+        raise folder.damaged(FILE, error) from None
+    if probability.shape != (len(prepared.all_rows), len(prepared.class_names)):
+        raise InputError(f"{folder.path}: the data have changed since; audit anew with --fresh")
+    return probability
+
+
+def likeliest_epoch(records: Records) -> int:
+    """The epoch with the highest likelihood of the held-out labels under symmetric noise.
+
+    Agreement hardly falls while a plain model learns wrong labels; this likelihood does.
+    """
+    best = max(records, key=lambda record: record["held_out"]["likelihood"])
+    epoch: int = best["epoch"]
+    return epoch
+
+
+def cross_validate(
+    spec: RunSpec,
+    prepared: Prepared,
+    device: torch.device,
+    progress: TrainingProgress,
+    folds: int = FOLDS,
+) -> Floats:
+    """(N, K) class probabilities of each row by a model that learned from the other folds.
+
+    The only row of a class gets probability 1 for its label: no model knows the class without it.
+    """
+    data = prepared.all_rows
+    given = data.given.cpu().numpy()
+    fold = assign_folds(given, folds, np.random.default_rng(spec.seed))
+    fold = keep_copies_together(fold, find_copies(data.stored.cpu().numpy()))
+    probability = np.zeros((len(given), data.num_classes), np.float32)
+    for each in range(min(folds, len(given))):
+        held_out = np.flatnonzero(fold == each)
+        if len(held_out) == 0:
+            continue
+        algorithm = build_algorithm(spec, prepared.hold_out(held_out), device)
+        train(algorithm, range(spec.epochs), [ProgressReporter(progress, each * spec.epochs)])
+        probability[held_out] = predict_stored(algorithm, data.stored[held_out], data.preprocessing)
+        del algorithm  # frees the fold's rows before the next fold copies its own
+    alone = np.bincount(given, minlength=data.num_classes)[given] == 1
+    probability[alone] = np.eye(data.num_classes, dtype=np.float32)[given[alone]]
+    return probability
+
+
+def assign_folds(given: Integers, folds: int, rng: np.random.Generator) -> Integers:
+    """(N,) the fold of each row, stratified by given class."""
+    order = rng.permutation(len(given))
+    order = order[np.argsort(given[order], kind="stable")]
+    fold = np.empty(len(given), np.int64)
+    fold[order] = np.arange(len(given)) % folds
+    return fold
+
+
+def keep_copies_together(fold: Integers, copies: Copies) -> Integers:
+    """The same folds, with all copies of a row in one fold, so that no model has seen a copy."""
+    together = fold.copy()
+    together[copies.rows] = np.repeat(fold[copies.rows[copies.starts]], copies.sizes)
+    return together
+
+
+def fit_confusion(probability: Floats, given: Integers) -> ConfusionModel:
+    """A confusion model fitted to the rows, or to a random sample where there are many."""
+    most = max(FEWEST_ROWS, MOST_PROBABILITIES // probability.shape[1])
+    if len(given) <= most:
+        return ConfusionModel.fit(probability, given)
+    rows = np.random.default_rng(0).choice(len(given), most, replace=False)
+    return ConfusionModel.fit(probability[rows], given[rows])

@@ -1,0 +1,81 @@
+"""The files that an audit writes at its end."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ulc.auditing.data import AuditData
+from ulc.auditing.handing_over import HandedOver
+from ulc.auditing.judging import THRESHOLD, AuditJudgement
+from ulc.auditing.spec import AuditSpec, Choice
+from ulc.auditing.workspace import HeldOutRun
+from ulc.evaluation.judgement_scores import score_judgement
+from ulc.storage.run_folder import RunFolder
+
+# Files of the handed-over model's run that are copied into the audit folder.
+COPIED = (
+    "environment.json", "data.json", "ids.json", "encoding.json", "embedding.npz",
+    "records.jsonl", "model.safetensors", "model.json",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AuditResults:
+    """What the stages of an audit returned."""
+
+    spec: AuditSpec
+    data: AuditData
+    choices: tuple[Choice, ...]
+    plain: HeldOutRun
+    ulc: HeldOutRun
+    judged: AuditJudgement
+    handed_over: HandedOver
+
+
+def write_results(folder: RunFolder, results: AuditResults) -> None:
+    """Write model, labels, confusion models, summary.json and audit.json."""
+    run = results.handed_over.run
+    for name in COPIED:
+        if run.has(name):
+            folder.write(name, run.read(name))
+    spec = run.spec.model_copy(update={"data": results.spec.data})
+    folder.write("spec.toml", spec.write().encode())
+    results.judged.labels.write(folder)
+    folder.write_json("confusion.json", results.judged.confusion.model_dump(mode="json"))
+    folder.write_json("noise.json", results.handed_over.confusion.model_dump(mode="json"))
+    folder.write_json("summary.json", summarise(results))
+    folder.write_json("audit.json", describe_audit(results))
+
+
+def summarise(results: AuditResults) -> dict[str, Any]:
+    """summary.json of the handed-over run, with scores of the audit's own judgement."""
+    summary: dict[str, Any] = results.handed_over.run.read_json("summary.json")
+    truth = results.data.prepared.all_truth
+    if truth.train is not None:
+        judgement = results.judged.labels.believed
+        summary["labels"] = score_judgement(judgement, truth.train, truth.small, THRESHOLD)
+    return summary
+
+
+def describe_audit(results: AuditResults) -> dict[str, Any]:
+    """The content of audit.json; docs/audit.md explains each key."""
+    skipped = results.data.prepared.facts.get("skipped")
+    return {
+        "format": 1,
+        "data": results.spec.data.model_dump(mode="json"),
+        "choices": [vars(choice) for choice in results.choices],
+        "noise_rate": results.judged.noise_rate,
+        "held_out": len(results.ulc.given),
+        "plain": results.plain.summary,
+        "ulc": results.ulc.summary,
+        "judged_by": results.judged.judged_by,
+        "handed_over": results.handed_over.run.spec.algorithm,
+        "why": f"{results.handed_over.reason}; {compare(results.plain, results.ulc)}",
+    } | ({"skipped": skipped} if skipped else {})
+
+
+def compare(plain: HeldOutRun, ulc: HeldOutRun) -> str:
+    """The agreement of both models with the held-out labels, for people."""
+    return (
+        f"of {len(plain.given)} held-out labels ULC predicts {100 * ulc.agreement:.1f} %, plain "
+        f"training {100 * plain.agreement:.1f} %"
+    )
