@@ -132,7 +132,7 @@ def test_show_and_resume_a_finished_run(ulc, toy, tmp_path):
     (folder,) = (tmp_path / "r").iterdir()
     code, printed = ulc("show", folder, "--labels", 3)
     assert code == 0
-    assert "Most suspicious labels" in printed.out
+    assert "Most suspicious labels (score: " in printed.out
     code, printed = ulc("resume", folder, "--json")
     assert code == 0
     assert json.loads(printed.out)[0]["done"]

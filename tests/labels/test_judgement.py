@@ -95,7 +95,7 @@ def test_a_posterior_scores_and_suggests(judgement):
 def test_judgements_of_two_parts_become_one_in_the_order_of_the_rows(judgement):
     whole = replace(judgement, score_kind="omega")
     first, second = whole.select(np.array([0, 2])), whole.select(np.array([1]))
-    again = first.beside(second, np.array([0, 2]), np.array([1]))
+    again = first.combined_with(second, np.array([0, 2]), np.array([1]))
     for name, values in whole.arrays().items():
         np.testing.assert_array_equal(again.arrays()[name], values)
     assert again.score_kind == "omega"

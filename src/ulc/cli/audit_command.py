@@ -1,4 +1,4 @@
-"""`ulc audit`: wrong labels in data of one's own."""
+"""`ulc audit`: find wrong labels in a user's data."""
 
 import json
 from collections.abc import Iterator
@@ -49,28 +49,31 @@ def audit(
     embed: Annotated[
         str,
         typer.Option(
-            help="auto, none, or what images go through first: efficientnet-lite0, timm:NAME, …"
+            help="auto, none, or the frozen network that embeds images: efficientnet-lite0, "
+            "timm:NAME, …"
         ),
     ] = "auto",
     network: Network = "auto",
-    epochs: Annotated[int | None, typer.Option(min=1, help="Default: by the data's size.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Default: by the size of the data.")
+    ] = None,
     held_out: Annotated[
         float | None,
-        typer.Option(help="Share of rows that only watch. Default: 0.1, of few rows 0.2."),
+        typer.Option(help="Share of rows held out from training. Default: 0.1, of few rows 0.2."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     setting: Setting = None,
-    fresh: Annotated[bool, typer.Option(help="Audit anew even if the audit is there.")] = False,
-    out: Annotated[Path, typer.Option(help="Where audit folders go.")] = Path("audits"),
+    fresh: Annotated[bool, typer.Option(help="Repeat a finished audit.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for audit folders.")] = Path("audits"),
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the wrong labels in your data, with suggestions, and get a model that does no harm.
+    """Find the wrong labels in your data, with suggestions, and get a model.
 
-    Trains plainly and with ULC, both watched on rows that are held out, judges every label, and
-    hands over the model that predicts the held-out labels better. What it decides by itself is
-    printed, with the option that decides otherwise. An audit that was stopped goes on.
+    Trains a plain model and ULC, judges every label, and hands over the model that predicts the
+    labels of held-out rows better. Prints each setting that it chooses, with the option that sets
+    it. A stopped audit goes on.
     """
     from ulc.auditing import audit_spec, start_fresh
     from ulc.cli import parse
@@ -100,38 +103,41 @@ def audit(
 
 
 def resume_audit(path: Path, device: str, *, as_json: bool, quiet: bool) -> None:
-    """Go on with an audit that was stopped."""
+    """Go on with a stopped audit."""
     from ulc.auditing import AuditSpec
 
     spec = AuditSpec.read(path / "audit.toml")
     if path.absolute().name != spec.folder_name:
-        raise InputError(f"{path}: renamed; call it {spec.folder_name} again to resume it")
+        raise InputError(
+            f"{path}: the folder was renamed; rename it to {spec.folder_name} to resume it"
+        )
     run_and_print(spec, path.parent, device, as_json=as_json, quiet=quiet)
 
 
 def run_and_print(spec: "AuditSpec", out: Path, device: str, *, as_json: bool, quiet: bool) -> None:
-    """Audit, and say what was found."""
+    """Audit, and print the result."""
     from ulc.auditing import run_audit
 
     progress = None if quiet or as_json else printing_progress()
     folder = run_audit(spec, out, device=device, progress=progress)
     if as_json:
-        print(json.dumps(as_content(folder)))
+        print(json.dumps(describe_result(folder)))
     elif quiet:
         print(folder.path)
     else:
         print_audit(folder, labels=10)
 
 
-def as_content(folder: "RunFolder") -> dict[str, Any]:
-    """For programs."""
+def describe_result(folder: "RunFolder") -> dict[str, Any]:
+    """The result of an audit, for `--json`."""
     health = folder.read_json("health.json")
     content = folder.read_json("audit.json")
-    return {"folder": str(folder.path), "issues": health["issues"], **content}
+    found = {"issues": health["issues"], "score_kind": health["score_kind"]}
+    return {"folder": str(folder.path), **found, **content}
 
 
 def print_audit(folder: "RunFolder", labels: int) -> None:
-    """What was found, in a few lines, and what to do next."""
+    """Print the result of an audit, and the next commands."""
     from rich.console import Console
 
     from ulc.cli import tables
@@ -145,9 +151,9 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
     lines = [
         f"{count} labels of {data}: {issues} look wrong ({100 * issues / count:.1f} %), "
         f"{100 * content['noise_rate']:.1f} % are expected to be.",
-        *scored(folder),
+        *describe_scores(folder),
         f"Handed over: {content['why']}.",
-        *(f"Warning: {warning}" for warning in warnings_of(content)),
+        *(f"Warning: {warning}" for warning in describe_warnings(content)),
         "",
         f"All labels, most suspicious first: {folder.path / 'labels.csv'}",
         f"Look through them:                 ulc report {folder.path}",
@@ -158,33 +164,35 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
-def scored(folder: "RunFolder") -> list[str]:
-    """How well the wrong labels were found, where the true ones are known."""
+def describe_scores(folder: "RunFolder") -> list[str]:
+    """Precision and recall of the doubted labels, where true labels are known."""
     scores = folder.read_json("summary.json").get("labels") or {}
     if scores.get("precision") is None or scores.get("recall") is None:
         return []
     precision, recall = 100 * scores["precision"], 100 * scores["recall"]
     return [
-        f"By the true labels: {precision:.0f} % of those doubted are wrong, and {recall:.0f} % of "
-        "the wrong ones are doubted."
+        f"By the true labels: {precision:.0f} % of the doubted labels are wrong, and {recall:.0f} "
+        "% of the wrong labels are doubted."
     ]
 
 
-def warnings_of(content: dict[str, Any]) -> list[str]:
-    """How often a training looked like collapsing, and what became of it."""
-    said = []
+def describe_warnings(content: dict[str, Any]) -> list[str]:
+    """Signs of collapse in each training, and images that could not be read."""
+    found = []
     for who, title in (("plain", "plain training"), ("ulc", "ULC")):
         signs = content[who]["warnings"]
         if signs:
-            said.append(
-                f"{title} looked like collapsing {len(signs)} times, last in {signs[-1]}; "
-                f"the state of epoch {content[who]['kept_epoch']} was kept."
+            found.append(
+                f"{title} showed signs of collapse {len(signs)} times, last in {signs[-1]}; "
+                f"the model of epoch {content[who]['kept_epoch']} was kept."
             )
-    return said + [f"left out, cannot be read: {each}" for each in content.get("skipped", ())]
+    return found + [
+        f"an image cannot be read and was left out: {each}" for each in content.get("skipped", ())
+    ]
 
 
 def printing_progress() -> "AuditProgress":
-    """One line for each choice, a bar for each long step."""
+    """Progress callbacks that print a line for each choice and a bar for each long step."""
     from rich.console import Console
 
     from ulc.auditing import AuditProgress, Choice
@@ -193,7 +201,7 @@ def printing_progress() -> "AuditProgress":
 
     console = Console(stderr=True)
 
-    class Printing(AuditProgress):
+    class PrintingProgress(AuditProgress):
         def on_choice(self, choice: Choice) -> None:
             console.print(
                 f"{choice.name}: {choice.value} ({choice.why}; {choice.option})",
@@ -213,4 +221,4 @@ def printing_progress() -> "AuditProgress":
             with bars(console) as progress:
                 yield ProgressBar(progress, title, epochs)
 
-    return Printing()
+    return PrintingProgress()

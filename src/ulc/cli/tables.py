@@ -45,11 +45,12 @@ def percent(value: float | None) -> str:
 
 def suspects_table(folder: RunFolder, most: int) -> Table:
     """The most suspicious labels of a finished run."""
-    names = folder.read_json("data.json")["class_names"]
-    table = Table(title="Most suspicious labels", title_justify="left")
+    names, judgement = folder.read_json("data.json")["class_names"], folder.judgement
+    title = f"Most suspicious labels (score: {judgement.score_kind})"
+    table = Table(title=title, title_justify="left")
     for name in ("id", "given", "suggested", "score", "epistemic", "aleatoric"):
         table.add_column(name, justify="left" if name in ("given", "suggested") else "right")
-    rows = label_rows(folder.judgement, names, folder.threshold, folder.ids)
+    rows = label_rows(judgement, names, folder.threshold, folder.ids)
     for row in islice(rows, most):
         values = [row["label_score"], row["epistemic"], row["aleatoric"]]
         cells = ["–" if value is None else f"{value:.3f}" for value in values]

@@ -232,5 +232,5 @@ def judge_all_rows(
     if len(others):
         held_out = data.held_out_rows(others)
         unseen = judge_held_out(judgement, model, held_out, passes=passes, seed=wanted.seed)
-        judgement = judgement.beside(unseen, learned, others)
+        judgement = judgement.combined_with(unseen, learned, others)
     return model, judgement.with_verified(rows.verified)

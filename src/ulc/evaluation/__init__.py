@@ -1,1 +1,1 @@
-"""How good predictions and judgements are: arrays in, numbers out."""
+"""Scores of predictions and of judgements, from arrays."""

@@ -1,4 +1,4 @@
-"""How well a judgement finds the wrong labels."""
+"""Scores of a judgement: how well it finds the wrong labels."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from ulc.typing import Floats, Integers
 def score_judgement(
     judgement: Judgement, true: Integers, small: NDArray[np.bool_], threshold: float
 ) -> dict[str, Any]:
-    """Scores over all labels and by group; a label's group is its given class's."""
+    """Scores over all labels, and over labels of small and of large given classes."""
     wrong = judgement.given != true
     in_small = small[judgement.given]
     return {
@@ -25,10 +25,10 @@ def score_judgement(
 
 
 def detection(clean: Floats, wrong: NDArray[np.bool_], threshold: float) -> dict[str, Any]:
-    """Of wrong labels: AUC, average precision, and precision and recall of doubting below τ.
+    """AUC and average precision of finding wrong labels; precision and recall below the threshold.
 
-    `trusted_correct` is the share of correct labels that is trusted. Where no label is wrong
-    there is nothing to find, so only that share is defined.
+    `trusted_correct` is the share of correct labels that are trusted; it is the only score that is
+    defined if no label is wrong.
     """
     doubted = clean < threshold
     auc, average_precision = ranking(clean, wrong)
@@ -58,5 +58,5 @@ def by_group(
 
 
 def known_mean(values: Floats) -> float | None:
-    """The mean, or None where an algorithm has no such quantity."""
+    """The mean; None if the algorithm does not estimate the values."""
     return None if len(values) == 0 or np.isnan(values).any() else float(values.mean())

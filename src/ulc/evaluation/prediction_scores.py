@@ -1,4 +1,4 @@
-"""How good predictions are."""
+"""Scores of predictions: accuracy and calibration."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from ulc.typing import Floats, Integers
 def score_predictions(
     probability: Floats, labels: Integers, small: NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Accuracy in all, by class and by class group, and calibration, of (N, K) probabilities.
+    """Accuracy (all, by class, by class group) and calibration error of (N, K) probabilities.
 
-    `small` (K,) says which classes are small; groups are by true label.
+    small: (K,) mask of the small classes; a row's group is that of its true label
     """
     right = probability.argmax(1) == labels
     per_class = [mean(right[labels == k]) for k in range(probability.shape[1])]
@@ -37,5 +37,5 @@ def calibration_error(confidence: Floats, right: NDArray[np.bool_], bins: int = 
 
 
 def mean(values: NDArray[Any]) -> float | None:
-    """The mean, or None of nothing (a class that the test set lacks)."""
+    """The mean; None if there are no values."""
     return float(values.mean()) if len(values) else None

@@ -1,4 +1,4 @@
-"""How well an order puts what is sought first."""
+"""AUC and average precision of a ranking."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,16 +7,16 @@ from ulc.typing import Floats
 
 
 def ranking(values: Floats, sought: NDArray[np.bool_]) -> tuple[float | None, float | None]:
-    """AUC and average precision of taking the smallest values first; None where all are alike.
+    """AUC and average precision of ranking by ascending value; None if all or none are sought.
 
-    AUC: the chance that something sought has a smaller value than something else, ties half.
-    Average precision: precision at each value, weighted by the share of the sought that it adds.
+    AUC: probability that a sought item has a smaller value than another one; ties count half.
+    Average precision: precision at each value, weighted by the gain in recall.
     """
     total = int(sought.sum())
     if total in (0, len(sought)):
         return None, None
     order = values.argsort(kind="stable")
-    last = np.append(np.diff(values[order]) > 0, True).nonzero()[0]  # of equal values
+    last = np.append(np.diff(values[order]) > 0, True).nonzero()[0]  # of each run of equal values
     found = sought[order].cumsum()[last]
     taken = last + 1
     added = np.diff(found, prepend=0)

@@ -93,7 +93,7 @@ class Judgement:
         clean = posterior[np.arange(len(self.given)), self.given]
         return replace(self, clean_probability=clean, posterior=posterior, score_kind="posterior")
 
-    def beside(self, other: Self, own: Integers, others: Integers) -> Self:
+    def combined_with(self, other: Self, own: Integers, others: Integers) -> Self:
         """Both judgements as one; `own` and `others` are the positions of their rows in it."""
         order = np.argsort(np.concatenate([own, others]))
         theirs = other.arrays()

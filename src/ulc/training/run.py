@@ -176,7 +176,7 @@ def judge_all_rows(training: Training) -> Judgement:
         passes=int(training.spec.options.get("passes", 1)),
         seed=training.spec.seed,
     )
-    return judgement.beside(others, training.prepared.learned, held_out.positions)
+    return judgement.combined_with(others, training.prepared.learned, held_out.positions)
 
 
 def write_results(training: Training, folder: RunFolder, judgement: Judgement) -> None:

@@ -1,6 +1,6 @@
 "use strict";
 
-/* One suspicious label as the user sees it. Names come from data: they are set as text, never as HTML. */
+/* The card of one suspicious label. Names come from data, so they are set as text, never as HTML. */
 const FEW = 8; // values of a row that are shown at once
 const VERDICTS = { accept: "Accepted", reject: "Rejected, stays", relabel: "Relabelled" };
 

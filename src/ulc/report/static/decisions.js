@@ -1,7 +1,7 @@
 "use strict";
 
-/* What the user decided, step by step: the last step can always be undone, and a reloaded page
-   finds all of them again. A step is [row, decision, label]; an empty decision takes one back. */
+/* The decisions of the user as a list of steps, kept in the browser's storage. The last step can be
+   undone. A step is [row, decision, label]; an empty decision removes one. */
 class Decisions {
   constructor(key, suspects, classes) {
     this.key = key;
@@ -36,7 +36,7 @@ class Decisions {
     else this.now.delete(row);
   }
 
-  /* The same decision once more takes it back. */
+  /* The same decision a second time removes it. */
   decide(suspect, decision, chosen) {
     const before = this.of(suspect);
     const label = { accept: suspect.suggested, reject: suspect.given, relabel: chosen }[decision];
@@ -47,7 +47,7 @@ class Decisions {
     this.save();
   }
 
-  /* Take the last step back; return the row it was about. */
+  /* Undo the last step; return its row. */
   undo() {
     const last = this.steps.pop();
     if (!last) return undefined;
@@ -61,7 +61,7 @@ class Decisions {
     return this.now.get(suspect.row);
   }
 
-  /* Of the suspects on this page. */
+  /* The suspects on this page that have a decision. */
   get decided() {
     return this.suspects.filter((suspect) => this.now.has(suspect.row));
   }
@@ -75,7 +75,7 @@ class Decisions {
   }
 }
 
-/* A value of a CSV file. */
+/* A value quoted for a CSV file. */
 function quoted(value) {
   const text = String(value);
   return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;

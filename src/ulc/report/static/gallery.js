@@ -1,6 +1,6 @@
 "use strict";
 
-/* Which suspects are shown, in which order: filter, sort, search, page. */
+/* The gallery of suspects: filters, order, search, pages. */
 const byId = (id) => document.getElementById(id);
 const or = (value, otherwise) => (value === undefined ? otherwise : value);
 
@@ -54,7 +54,7 @@ class Gallery {
     byId("relabel-label").append(...this.data.classes.map((name, label) => option(label, name)));
   }
 
-  /* Set both sides of a pair, or either. */
+  /* Filter by given class, by suggestion, or by both. */
   choose(given, suggested) {
     byId("filters").reset();
     this.choices({ given, suggested });
@@ -83,7 +83,7 @@ class Gallery {
     );
   }
 
-  /* Look again for what the filters ask, and begin at the first page. */
+  /* Apply the filters, and show the first page. */
   search() {
     this.page = 0;
     this.refresh();
@@ -132,7 +132,7 @@ class Gallery {
     return card;
   }
 
-  /* Give the focus to the card at this place of the page; past its ends, turn the page. */
+  /* Focus the card at this place of the page; beyond its ends, turn the page. */
   focus(place) {
     if (place < 0 && this.page > 0) {
       this.turn(-1);
@@ -154,7 +154,7 @@ class Gallery {
     this.draw();
   }
 
-  /* Show a row again, wherever it is. */
+  /* Turn to the page of a row, and focus its card. */
   reveal(row) {
     const place = this.found.findIndex((suspect) => suspect.row === row);
     if (place < 0) return;

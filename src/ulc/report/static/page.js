@@ -1,6 +1,6 @@
 "use strict";
 
-/* Mouse, keyboard and download. */
+/* Starts the page: mouse, keyboard, download. */
 function start() {
   const data = JSON.parse(byId("page-data").textContent);
   const suspects = JSON.parse(byId("suspect-data").textContent);
@@ -12,7 +12,7 @@ function start() {
     byId("said").textContent = text;
   }
 
-  /* Decide about the card at a place, then go on to the next. */
+  /* Decide about the card at a place, then focus the next one. */
   function decide(place, decision, label) {
     const suspect = gallery.shown[place];
     if (!suspect) return;
@@ -91,7 +91,7 @@ function start() {
   byId("next").addEventListener("click", () => (gallery.turn(1), gallery.focus(0)));
   byId("undo").addEventListener("click", undo);
   byId("download").addEventListener("click", download);
-  /* Cells and counts above lead to their suspects. */
+  /* Cells of the matrix and counts in the tables show their suspects. */
   for (const button of document.querySelectorAll("main button[data-given], main button[data-suggested]")) {
     button.addEventListener("click", () => {
       gallery.choose(button.dataset.given || "", button.dataset.suggested || "");
@@ -99,7 +99,7 @@ function start() {
       gallery.focus(0);
     });
   }
-  /* The same page in another tab. */
+  /* Decisions made in another tab with the same page. */
   addEventListener("storage", (event) => {
     if (event.key !== data.key) return;
     decisions.load();
