@@ -1,4 +1,4 @@
-"""An audit: what it writes, that it does no harm, that it goes on, and what it refuses."""
+"""Whole audits: files, results, the model that is handed over, resuming, bad input."""
 
 import json
 import re
@@ -110,7 +110,7 @@ def test_the_model_handed_over_is_the_one_that_agrees_better_with_what_was_held_
 
 @pytest.mark.slow
 def test_with_ten_and_eighty_percent_of_two_classes_wrong_it_ends_no_worse_than_plain():
-    """Users' noise: one class is mostly wrong, all towards a look-alike. The truth only scores."""
+    """Most labels of one class name a look-alike; true labels only score the result."""
     rng = np.random.default_rng(3)
     vectors, _, true = blobs(rows=600, wrong=0, apart=2.0, seed=3)
     rate = np.array([0.1, 0.8, 0.0])[true]

@@ -15,7 +15,7 @@ from ulc.labels.confusion import (
 
 
 def population(rate, rows=4000, classes=4, sharp=4.0, seed=0):
-    """True labels, a model that is calibrated about them, and given labels of which some moved."""
+    """Predictions calibrated on the true labels, true labels, and given labels with noise."""
     rng = np.random.default_rng(seed)
     logits = sharp * rng.normal(size=(rows, classes))
     probability = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
@@ -62,7 +62,7 @@ def test_the_posterior_is_bayes_rule():
 
 
 def test_clean_labels_are_hardly_ever_doubted():
-    """Of labels that are all right, hardly one is likelier wrong, though the model errs often."""
+    """All labels are right, and the model is often wrong: fewer than 0.5 % are doubted."""
     probability, true, labels = population(0.0)
     noise = ConfusionModel.fit(probability, labels)
     doubted = noise.posterior(probability, labels).argmax(1) != labels
@@ -70,7 +70,7 @@ def test_clean_labels_are_hardly_ever_doubted():
 
 
 def test_noise_is_found_beside_a_model_that_has_learned_it():
-    """Its probabilities are those of the given labels, everywhere the same: 0.8, 0.1, 0.1."""
+    """The model predicts the frequencies of the given labels: 0.8, 0.1 and 0.1 in each class."""
     true = np.arange(600) % 3
     probability = 0.7 * np.eye(3)[true] + 0.1
     moved = np.arange(600) < 120

@@ -1,4 +1,4 @@
-"""What a judgement says of the labels as a whole."""
+"""Statistics of a judgement over all labels."""
 
 import json
 
@@ -46,13 +46,13 @@ def test_the_noise_matrix_worked_by_hand(by_hand):
     """Cats by the corrected labels: 2 given cat and ½ given dog; dogs: 1 given cat, 1½ dog."""
     joint = joint_mass(by_hand)
     assert joint.tolist() == [[2, 0.5, 0], [1, 1.5, 0], [0, 0, 0]]
-    expected = [[0.8, 0.2, 0], [0.4, 0.6, 0], [0, 0, 1]]  # nobody is a cow: its row says nothing
+    expected = [[0.8, 0.2, 0], [0.4, 0.6, 0], [0, 0, 1]]  # no mass on cow: the row of the identity
     assert np.allclose(noise_matrix(joint), expected)
     assert np.allclose(wrong_shares(joint), [1 / 3, 0.25, 0])
 
 
 def test_the_report_worked_by_hand(by_hand):
-    """The fifth is as likely right as not: trusted at ½, an issue above it by a tie to the cat."""
+    """The fifth label has score ½: trusted at a threshold of ½, an issue at 0.6."""
     content = health(by_hand, ("cat", "dog", "cow"), 0.5)
     assert content["labels"] == 5
     assert content["issues"] == 1

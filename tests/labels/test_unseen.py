@@ -1,4 +1,4 @@
-"""Labels outside training are believed as training labels of the same loss were."""
+"""New labels score like training labels of the same class with similar losses."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ NOTHING = np.nan
 
 
 def predictions(chosen, given, classes=3):
-    """Distributions that give each label so much."""
+    """Distributions that give each label the probability `chosen`."""
     rest = (1 - np.asarray(chosen)) / (classes - 1)
     table = np.repeat(rest[:, None], classes, axis=1)
     table[np.arange(len(given)), given] = chosen
@@ -37,7 +37,7 @@ def judged(training, chosen, given):
 
 @pytest.fixture
 def training():
-    """Class 0: believed as predicted, class 1: never, class 2: one row, believed by 0.7."""
+    """Scores of class 0: as predicted; of class 1: 0; of the only row of class 2: 0.7."""
     chosen = np.concatenate([np.linspace(0.01, 0.99, 99), np.linspace(0.01, 0.99, 99), [0.2]])
     given = np.repeat([0, 1, 2], [99, 99, 1])
     clean = np.where(given == 0, chosen, np.where(given == 1, 0.0, 0.7))
@@ -72,14 +72,14 @@ def test_a_class_with_one_training_row_is_believed_as_that(training):
     np.testing.assert_allclose(judged(training, [0.2, 0.5, 0.99], [2, 2, 2]), 0.7, rtol=1e-6)
 
 
-def test_beyond_every_loss_of_training_belief_falls_with_the_prediction():
+def test_beyond_the_largest_training_loss_the_score_decays():
     training = trained([0.5, 0.6, 0.9], [0, 0, 0], [0.6, 0.6, 0.6])
     found = judged(training, [0.5, 0.25, 0.05], [0, 0, 0])
     np.testing.assert_allclose(found, [0.6, 0.3, 0.06], rtol=1e-5)
 
 
-def test_a_model_that_learned_all_by_heart_still_finds_new_labels_wrong():
-    """Believed as predicted, all near 1: without the fall every new label would be believed."""
+def test_a_model_that_memorised_its_labels_still_doubts_new_ones():
+    """All training scores are near 1: without the decay, every new label would score near 1."""
     chosen = np.linspace(0.95, 0.999, 50)
     training = trained(chosen, np.zeros(50, int), chosen)
     found = judged(training, [0.99, 0.4, 0.001], [0, 0, 0])
@@ -112,7 +112,7 @@ def test_the_order_of_the_training_rows_does_not_matter(seed):
     np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
-def test_uncertainties_ride_along_and_are_nothing_where_nobody_gave_them(training):
+def test_uncertainties_are_passed_on_and_are_nan_by_default(training):
     given = np.array([0, 1])
     prediction = predictions([0.5, 0.5], given)
     told = judge_unseen(training, prediction, given, epistemic=np.array([0.1, 0.2]))

@@ -1,4 +1,4 @@
-"""A real browser where there is one, and the accessibility checker where it can be had."""
+"""Fixtures: headless Chromium and the accessibility checker, where they are installed."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 @pytest.fixture(scope="session")
 def chromium():
-    """A browser without a window; ULC_CHROMIUM names its program, or it is on the path."""
+    """Headless Chromium: the program that ULC_CHROMIUM names, or one on the path."""
     driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = os.environ.get("ULC_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
@@ -28,7 +28,7 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory):
-    """The checker's script: ULC_AXE names it, or CI brings it with npm."""
+    """The script of axe-core: the file that ULC_AXE names, or from npm in CI."""
     if os.environ.get("ULC_AXE"):
         return Path(os.environ["ULC_AXE"]).read_text(encoding="utf-8")
     if not os.environ.get("CI") or shutil.which("npm") is None:

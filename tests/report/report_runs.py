@@ -1,4 +1,4 @@
-"""Finished run folders without a training: what a report reads, and nothing else."""
+"""Finished run folders without a training: the files that a report reads."""
 
 from importlib.metadata import version
 
@@ -89,7 +89,7 @@ def write_run(
 
 
 def flower_table(path, rows=90, seed=0, posterior=False):
-    """A table with an id column, and its run: three classes, one with a name that attacks."""
+    """A table with an id column, and its run: three classes, one with a name that is a script."""
     rng = np.random.default_rng(seed)
     judgement, confusion = toy_judgement(rows, 3, seed=seed), None
     if posterior:

@@ -1,4 +1,4 @@
-"""The page as a person uses it, in a browser without a window."""
+"""The page in headless Chromium."""
 
 import csv
 
@@ -23,7 +23,7 @@ def flowers(tmp_path_factory):
 
 @pytest.fixture
 def page(chromium, flowers):
-    """The page, freshly opened; anything the browser complains of fails the test."""
+    """The page, newly opened; a message or error in the browser fails the test."""
     context = chromium.new_context(accept_downloads=True)
     opened = context.new_page()
     complaints, requests = [], []

@@ -1,4 +1,4 @@
-"""The page as a file: escaped, closed to the outside, small, and honest about what is missing."""
+"""The page as a file: escaped, without outside resources, small, with notes on what is missing."""
 
 import base64
 import hashlib
