@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ulc.config import RunSpec
 from ulc.data.label_files import read_label_file
+from ulc.settings.presets import Preset
 from ulc.training.environment import use_threads
 
 
@@ -82,7 +85,7 @@ def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
 
 
 def test_on_one_core_the_comparison_is_trained_one_after_the_other(ulc, toy, tmp_path, monkeypatch):
-    monkeypatch.setattr("ulc.experiments.side_by_side.run_side_by_side", None)
+    monkeypatch.setattr("ulc.experiments.comparison.run_side_by_side", None)
     code, printed = ulc(
         "train", toy, "--noise", "symmetric:0.3", "--epochs", 2, "--out", tmp_path / "runs",
         "--compare", "--json", *SHORT,
@@ -185,3 +188,121 @@ def test_sweep_prints_a_row_for_each_variant(ulc, toy, tmp_path):
     assert lines[2].startswith("| ce | 2 |")
     assert lines[3].startswith("| ulc-without-csm | 2 |")
     assert len({line.count("|") for line in lines}) == 1
+
+
+OWN_DATA = ("--algorithms", "ce", "--seeds", "0", "--epochs", 1, "--jobs", 1, "--quiet")
+
+
+def specs_in(folder):
+    return [RunSpec.read(path) for path in sorted(folder.glob("*/spec.toml"))]
+
+
+def test_sweep_leaves_one_s_own_data_as_they_are(ulc, toy, tmp_path):
+    assert ulc("sweep", toy, "--out", tmp_path / "r", *OWN_DATA)[0] == 0
+    (spec,) = specs_in(tmp_path / "r")
+    assert (spec.noise.kind, spec.imbalance.kind) == ("none", "none")
+
+
+def test_sweep_without_data_is_the_demonstration(ulc, monkeypatch):
+    """Half of the labels wrong, half of the classes cut to a tenth, as in `ulc train`."""
+    asked = []
+    monkeypatch.setattr("ulc.experiments.sweep.run", lambda spec, *_, **__: asked.append(spec))
+    monkeypatch.setattr("ulc.experiments.sweep.find_preset", lambda spec: Preset(1, {}))
+    monkeypatch.setattr("ulc.experiments.sweep.SweepResult.table", "")
+    ulc("sweep", *OWN_DATA)
+    (spec,) = asked
+    assert (spec.data.source, spec.noise.tag, spec.imbalance.tag) == ("fashion", "sym0.5", "half10")
+
+
+def test_sweep_takes_the_options_of_train(ulc, tmp_path):
+    rows = ["size,kind,note"] + [f"{i % 7},{'cat' if i % 2 else 'dog'},x{i}" for i in range(40)]
+    (tmp_path / "rows.csv").write_text("\n".join(rows))
+    arguments = (
+        "sweep", tmp_path / "rows.csv", "--label", "kind", "--features", "size",
+        "--set", "batch_size=8", "--set", "network.width=4", "--out", tmp_path / "r", *OWN_DATA,
+    )  # fmt: skip
+    assert ulc(*arguments)[0] == 0
+    (spec,) = specs_in(tmp_path / "r")
+    assert (spec.data.label, spec.data.features) == ("kind", ("size",))
+    assert (spec.options["batch_size"], spec.network.width) == (8, 4)
+    (done,) = (tmp_path / "r").glob("*/done")
+    before = done.stat().st_mtime_ns
+    ulc(*arguments)
+    assert done.stat().st_mtime_ns == before
+    ulc(*arguments, "--fresh")
+    assert done.stat().st_mtime_ns > before
+
+
+def test_an_option_that_one_algorithm_of_a_sweep_lacks_is_told_before_training(ulc, toy, tmp_path):
+    code, printed = ulc(
+        "sweep", toy, "--algorithms", "ulc,ce", "--set", "passes=3", "--out", tmp_path / "r"
+    )
+    assert code == 2
+    assert "options of ce: unknown key 'passes'" in printed.err
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("--algorithm", "ce"), "--algorithm"),
+        (("--epochs", "3"), "--epochs"),
+        (("--set", "batch_size=8"), "--set"),
+        (("--seed", "0"), "--seed"),
+        (("--noise", "none"), "--noise"),
+        (("--network", "auto"), "--network"),
+        (("--label", "kind"), "--label"),
+        (("toy.npz",), "DATA"),
+    ],
+)
+def test_an_option_that_the_spec_would_override_is_refused(ulc, toy, arguments, option):
+    """Also where its value is the default: the user thinks that it counts."""
+    data = {"source": "npz", "path": str(toy)}
+    Path("spec.toml").write_text(RunSpec(data=data, algorithm="ce", epochs=1).write())
+    code, printed = ulc("train", *arguments, "--spec", "spec.toml", "--quiet")
+    assert code == 2
+    assert printed.err.startswith(f"ulc: {option} and --spec exclude each other; write the value")
+    assert not Path("runs").exists()
+
+
+def test_options_that_are_not_in_a_spec_go_with_it(ulc, toy, tmp_path):
+    data = {"source": "npz", "path": str(toy)}
+    Path("spec.toml").write_text(RunSpec(data=data, algorithm="ce", epochs=1).write())
+    code, printed = ulc(
+        "train", "--spec", "spec.toml", "--out", tmp_path / "r", "--fresh", "--device", "cpu",
+        "--no-compare", "--json",
+    )  # fmt: skip
+    assert code == 0
+    assert len(json.loads(printed.out)) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--set", "network.depth=3"), "unknown key 'depth'; known here: name, options, width"),
+        (("--set", "network=mlp"), "name the network with --network"),
+        (("--set", "network.name=mlp"), "name the network with --network"),
+    ],
+)
+def test_a_wrong_setting_of_the_network_is_told(ulc, toy, arguments, message):
+    code, printed = ulc("train", toy, *arguments)
+    assert code == 2
+    assert message in printed.err
+
+
+def test_a_network_of_one_s_own_gets_arguments_from_the_command_line(ulc, toy, monkeypatch):
+    network = (
+        "from torch import nn\n"
+        "class Net(nn.Sequential):\n"
+        "    def __init__(self, features, bias=True):\n"
+        "        super().__init__(nn.Linear(4, features, bias=bias), nn.ReLU())\n"
+    )
+    Path("net_with_arguments.py").write_text(network)
+    monkeypatch.syspath_prepend(Path.cwd())
+    code, printed = ulc(
+        "train", toy, "-a", "ce", "--epochs", 1, "--json", "--network", "net_with_arguments:Net",
+        "--set", "network.features=5", "--set", "network.bias=false",
+    )  # fmt: skip
+    assert code == 0, printed.err
+    (row,) = json.loads(printed.out)
+    assert row["spec"]["network"]["options"] == {"features": 5, "bias": False}

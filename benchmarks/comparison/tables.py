@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.comparison.settings import IMBALANCE_TITLES, NOISE_TITLES, SETTINGS
-from ulc.experiments.tables import at, cell
+from ulc.experiments.tables import mean_and_deviation, nested_value
 
 Cell = dict[str, Any]
 METHOD_TITLES = {
@@ -86,8 +86,10 @@ def finding_table(cells: Sequence[Cell]) -> Table:
     """One row for each setting and method, over all labels; in %."""
     rows = []
     for setting, method, found in iterate_finders(cells):
-        share = cell(collect_values(found, "finding", "wrong"))
-        values = [cell(collect_values(found, "finding", key)) for key in MEASURES.values()]
+        share = mean_and_deviation(collect_values(found, "finding", "wrong"))
+        values = [
+            mean_and_deviation(collect_values(found, "finding", key)) for key in MEASURES.values()
+        ]
         rows.append(
             [setting_title(setting), share, METHOD_TITLES[method], str(len(found)), *values]
         )
@@ -100,7 +102,7 @@ def group_table(cells: Sequence[Cell]) -> Table:
     for setting, method, found in iterate_finders(cells):
         if not setting.startswith("balanced"):
             values = [
-                cell(collect_values(found, "finding", group, key))
+                mean_and_deviation(collect_values(found, "finding", group, key))
                 for key in MEASURES.values()
                 for group in ("small", "large")
             ]
@@ -141,9 +143,12 @@ def time_table(cells: Sequence[Cell]) -> Table:
             collect_values(select_cells(cells, setting, method), "seconds")
             for method in METHOD_TITLES
         ]
-        # `cell` multiplies by 100.
+        # `mean_and_deviation` multiplies by 100.
         rows.append(
-            [setting_title(setting), *(cell([each / 100 for each in row]) for row in seconds)]
+            [
+                setting_title(setting),
+                *(mean_and_deviation([each / 100 for each in row]) for row in seconds),
+            ]
         )
     return Table(["setting", *METHOD_TITLES.values()], rows)
 
@@ -171,20 +176,20 @@ def select_cells(cells: Sequence[Cell], setting: str, method: str) -> list[Cell]
 
 def collect_values(cells: Sequence[Cell], *keys: str) -> list[float]:
     """Return the values at these keys, of the cells that have them."""
-    found = (at(each, keys) for each in cells)
+    found = (nested_value(each, keys) for each in cells)
     return [each for each in found if each is not None]
 
 
 def mean_accuracy(cells: Sequence[Cell], prior: str) -> str:
     """Format mean ± standard deviation of the model's accuracy."""
-    return cell(collect_values(cells, "model", prior, "accuracy"))
+    return mean_and_deviation(collect_values(cells, "model", prior, "accuracy"))
 
 
 def gains_over_plain(cells: Sequence[Cell], plain: Sequence[Cell], prior: str) -> list[float]:
     """Return points of accuracy above plain training, for seeds that have both."""
     keys = ("model", prior, "accuracy")
-    below = {each["seed"]: at(each, keys) for each in plain}
-    pairs = [(at(each, keys), below.get(each["seed"])) for each in cells]
+    below = {each["seed"]: nested_value(each, keys) for each in plain}
+    pairs = [(nested_value(each, keys), below.get(each["seed"])) for each in cells]
     return [100 * (one - other) for one, other in pairs if one is not None and other is not None]
 
 

@@ -1,6 +1,6 @@
 """Learn from wrong labels on uneven classes.
 
-The names below are loaded when they are first used, so that `import ulc` is quick.
+The public names are imported when they are first used, so that `import ulc` is fast.
 """
 
 from importlib import import_module
@@ -19,8 +19,10 @@ _PLACES = {
     "ULCClassifier": "ulc.estimators.classifier",
     "apply_decisions": "ulc.api",
     "audit": "ulc.api",
+    "compare": "ulc.experiments.comparison",
     "find_label_issues": "ulc.estimators.issues",
     "load_run": "ulc.api",
+    "sweep": "ulc.experiments.sweep",
     "train": "ulc.api",
     "with_preset": "ulc.settings.presets",
 }

@@ -1,10 +1,12 @@
 """Trainings at once in processes of their own."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ import torch
 
 from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.errors import InputError
-from ulc.experiments.side_by_side import run_side_by_side
+from ulc.experiments import side_by_side
+from ulc.experiments.side_by_side import exit_at_sigterm, run_side_by_side
 from ulc.storage.run_folder import RunFolder
 from ulc.training.environment import usable_cores, use_threads
 from ulc.training.loop import TrainingProgress
@@ -183,3 +186,88 @@ def gone(group):
     except ProcessLookupError:
         return True
     return False
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_at_sigterm_a_sweep_ends_its_processes_and_goes_on_another_time(data, tmp_path):
+    command = [sys.executable, "-m", "ulc", "sweep", data.path, "--algorithms", "ce", "--seeds"]
+    command += ["0,1,2", "--epochs", "100000", "--out", str(tmp_path / "runs"), "--jobs", "2"]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    until(lambda: len(list(tmp_path.glob("runs/*/environment.json"))) == 2)
+    running.send_signal(signal.SIGTERM)
+    printed, said = running.communicate(timeout=60)
+    assert running.returncode == 143
+    assert (printed, said.count("\n")) == ("", 1)
+    assert "stopped; the same command" in said
+    until(lambda: gone(running.pid))
+    for path in (tmp_path / "runs").iterdir():
+        folder = RunFolder.open(path)
+        assert not folder.done
+        with folder.locked():
+            pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_a_handler_of_sigterm_that_the_program_set_stays():
+    def handle(number, frame):
+        raise AssertionError
+
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        with exit_at_sigterm():
+            assert signal.getsignal(signal.SIGTERM) is handle
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    with exit_at_sigterm():
+        assert signal.getsignal(signal.SIGTERM) not in (handle, signal.SIG_DFL)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("limit", ["OMP_NUM_THREADS", "affinity"])
+def test_a_sweep_uses_no_more_threads_than_the_process_may(data, tmp_path, limit, jobs):
+    """With one thread, or on one core, each run has one thread, whatever the machine has."""
+    if limit == "affinity" and not hasattr(os, "sched_setaffinity"):
+        pytest.skip("no such limit on this system")
+    script = (
+        "import os, sys\n"
+        "one_core = {min(os.sched_getaffinity(0))}\n"
+        "if sys.argv.pop(1) == 'affinity': os.sched_setaffinity(0, one_core)\n"
+        "from ulc.cli import main\n"
+        "if __name__ == '__main__': main()\n"
+    )
+    (tmp_path / "limited.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "limited.py", limit, "sweep", data.path, "--algorithms", "ce",
+         "--seeds", "0,1", "--epochs", "1", "--out", "runs", "--jobs", str(jobs)],
+        env=os.environ | ({"OMP_NUM_THREADS": "1"} if limit == "OMP_NUM_THREADS" else {}),
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    environments = list(Path("runs").glob("*/environment.json"))
+    assert len(environments) == 2
+    assert {json.loads(path.read_text())["threads"] for path in environments} == {1}
+
+
+def test_at_most_so_many_are_trained_at_once(data, tmp_path, monkeypatch):
+    """Never three processes with two jobs; each run is reported as it ends."""
+    alive, most, finished = set(), [0], []
+    start = side_by_side.start_training
+
+    def counted(*arguments):
+        pipe, process = start(*arguments)
+        alive.add(process)
+        most[0] = max(most[0], sum(each.is_alive() for each in alive))
+        return pipe, process
+
+    monkeypatch.setattr(side_by_side, "start_training", counted)
+    five = [RunSpec(data=data, algorithm="ce", epochs=1, seed=seed) for seed in range(5)]
+    folders = run_side_by_side(
+        five, tmp_path, [TrainingProgress()] * 5, jobs=2, device="cpu",
+        on_finish=lambda place, folder: finished.append((place, folder.path)),
+    )  # fmt: skip
+    assert most[0] == 2
+    assert sorted(finished) == [(place, folder.path) for place, folder in enumerate(folders)]
+    assert [folder.spec.seed for folder in folders] == [0, 1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""The `ulc` command: parse, call, print. Heavy modules are imported only where they are used."""
+"""The `ulc` command. Heavy modules are imported inside the functions that need them."""
 
 import json
 import sys
@@ -16,15 +16,15 @@ from ulc.cli.options import Device, Json, Quiet
 from ulc.cli.predict_command import predict
 from ulc.cli.report_command import report
 from ulc.cli.sweep_command import sweep
-from ulc.cli.train_command import algorithm_title, print_results, train, train_one
+from ulc.cli.train_command import algorithm_title, print_results, train, train_behind_bar
 from ulc.errors import InputError
 
-STOPPED = 130  # exit code
+STOPPED = {130, 143}  # exit codes after SIGINT and SIGTERM
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Learn from wrong labels on uneven classes, and find them.",
+    help="Learn from data with wrong labels and unequal classes, and find the wrong labels.",
 )
 
 
@@ -39,7 +39,7 @@ def resume(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a run or an audit that was stopped, to the same bits."""
+    """Resume a stopped run or audit; it ends with the same bits as without the stop."""
     from ulc.storage.run_folder import RunFolder
 
     if (run / "audit.toml").is_file():
@@ -49,8 +49,8 @@ def resume(
     title = algorithm_title(spec)
     if run.absolute().name != spec.folder_name:
         raise InputError(f"{run}: renamed; call it {spec.folder_name} again to resume it")
-    folder = train_one(title, spec, run.absolute().parent, device, show=not quiet)
-    print_results([(title, folder)], as_json=as_json, quiet=quiet)
+    folder = train_behind_bar(title, spec, run.absolute().parent, device, show=not quiet)
+    print_results({title: folder}, as_json=as_json, quiet=quiet)
 
 
 @app.command()
@@ -59,7 +59,7 @@ def show(
     labels: Annotated[int, typer.Option(min=0, help="How many suspicious labels to list.")] = 10,
     as_json: Json = False,
 ) -> None:
-    """Show what a run found."""
+    """Show the results of a run."""
     from rich.console import Console
 
     from ulc.cli import tables
@@ -68,11 +68,12 @@ def show(
     folder = RunFolder.open(run)
     title = algorithm_title(folder.spec)
     if as_json:
-        print(json.dumps([tables.as_json(title, folder) | {"health": tables.health(folder)}]))
+        content = tables.as_json(title, folder)
+        print(json.dumps([content | {"health": folder.read_json("health.json")}]))
         return
     audited = folder.has("audit.json")
     if not audited:
-        print_results([(title, folder)], as_json=False, quiet=False)
+        print_results({title: folder}, as_json=False, quiet=False)
     console = Console()
     for each in tables.health_tables(folder):
         console.print(each)
@@ -104,7 +105,7 @@ def algorithms(
 
 
 def about(algorithm: type) -> str:
-    """The first line of its docstring."""
+    """The first line of the algorithm's docstring."""
     return next(iter((algorithm.__doc__ or "").strip().splitlines()), "")
 
 
@@ -121,7 +122,7 @@ def datasets(as_json: Json = False) -> None:
 
 
 def print_pairs(rows: dict[str, str], left: str, right: str, *, as_json: bool) -> None:
-    """Two columns, or a JSON object."""
+    """Print two columns, or a JSON object."""
     if as_json:
         print(json.dumps(rows))
         return
@@ -145,7 +146,7 @@ app.command()(report)
 
 def main() -> NoReturn:
     """Run the command; a user's mistake ends in one sentence and exit code 2."""
-    # Last, so that a user's own network or algorithm is found and nothing of ours is shadowed.
+    # At the end of the path: the user's modules are found, and they shadow no installed ones.
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:
@@ -154,7 +155,7 @@ def main() -> NoReturn:
         print(f"ulc: {error}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as ended:
-        if ended.code == STOPPED:  # what typer makes of Ctrl-C, without a word
-            print("ulc: stopped; the same command or `ulc resume RUN` goes on", file=sys.stderr)
+        if ended.code in STOPPED:
+            print("ulc: stopped; the same command or `ulc resume RUN` resumes", file=sys.stderr)
         raise
     sys.exit(0)

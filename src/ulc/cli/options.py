@@ -1,14 +1,22 @@
 """Options that several commands share."""
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-Out = Annotated[Path, typer.Option(help="Where run folders go.")]
+if TYPE_CHECKING:
+    from ulc.config import DataSpec, RunSpec
+
+Out = Annotated[Path, typer.Option(help="Folder for the run folders.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Train anew even if the run is finished.")]
 Data = Annotated[
     str | None,
     typer.Argument(
@@ -18,10 +26,14 @@ Data = Annotated[
 ]
 NoiseText = Annotated[
     str | None,
-    typer.Option("--noise", help="none, symmetric:0.5, asymmetric:0.4, file:LABELS.json, …"),
+    typer.Option(
+        "--noise",
+        help="Inject wrong labels: none, symmetric:0.5, asymmetric:0.4, file:LABELS.json, …",
+    ),
 ]
 ImbalanceText = Annotated[
-    str | None, typer.Option("--imbalance", help="none, half:10 or long_tail:100.")
+    str | None,
+    typer.Option("--imbalance", help="Make classes unequal: none, half:10 or long_tail:100."),
 ]
 Network = Annotated[
     str, typer.Option(help="auto, preact_resnet18, small_cnn, mlp or your module:Class.")
@@ -32,20 +44,111 @@ PriorText = Annotated[
 ]
 Label = Annotated[str | None, typer.Option(help="Column of the labels.")]
 Image = Annotated[str | None, typer.Option(help="Column of image paths.")]
-IdColumn = Annotated[str | None, typer.Option("--id", help="Column that names rows.")]
-TrueLabel = Annotated[str | None, typer.Option(help="Column of true labels, for evaluation alone.")]
+IdColumn = Annotated[str | None, typer.Option("--id", help="Column of the rows' names.")]
+TrueLabel = Annotated[str | None, typer.Option(help="Column of true labels, only for evaluation.")]
 Verified = Annotated[
-    str | None, typer.Option(help="Column that says which labels somebody checked.")
+    str | None, typer.Option(help="Column that marks the labels which a person has checked.")
 ]
 Features = Annotated[
     str | None, typer.Option(help="Columns to learn from, with commas. Default: all others.")
 ]
 Size = Annotated[
-    int | None, typer.Option(min=8, help="Pixels an image is brought to. Default: 64.")
+    int | None, typer.Option(min=8, help="Height and width of the images in pixels. Default: 64.")
 ]
 SkipBroken = Annotated[
     bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
 ]
 Setting = Annotated[
-    list[str] | None, typer.Option("--set", help="An option: key=value, such as sgd.lr=0.05.")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="An option: key=value, such as sgd.lr=0.05; network.KEY=VALUE for the network.",
+    ),
 ]
+Epochs = Annotated[int | None, typer.Option(min=1, help="Default: the preset of the data set.")]
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """How to read the data."""
+
+    label: Label = None
+    image: Image = None
+    id_column: IdColumn = None
+    true_label: TrueLabel = None
+    verified: Verified = None
+    features: Features = None
+    size: Size = None
+    skip_broken: SkipBroken = False
+
+    def data_spec(self, text: str) -> "DataSpec":
+        """The spec of the data that the user names."""
+        from ulc.cli import parse
+
+        options = {field.name: getattr(self, field.name) for field in fields(DataOptions)}
+        return parse.data(text, **options)
+
+
+@dataclass(frozen=True)
+class RunOptions(DataOptions):
+    """What to train on, with which network, and for how long."""
+
+    noise: NoiseText = None
+    imbalance: ImbalanceText = None
+    network: Network = "auto"
+    epochs: Epochs = None
+    setting: Setting = None
+
+    def run_spec(self, data: str | None) -> "RunSpec":
+        """The spec without algorithm and preset.
+
+        The demonstration (no data) has wrong labels and unequal classes, unless the user says
+        otherwise; the user's own data stay as they are.
+        """
+        from ulc.cli import parse
+        from ulc.config import RunSpec
+
+        demonstration = data is None
+        settings = parse.settings(self.setting or [])
+        network = parse.network(self.network, settings.pop("network", {}))
+        epochs = {} if self.epochs is None else {"epochs": self.epochs}
+        return RunSpec(
+            data=self.data_spec("fashion" if data is None else data),
+            imbalance=parse.imbalance(self.imbalance or ("half:10" if demonstration else "none")),
+            noise=parse.noise(self.noise or ("symmetric:0.5" if demonstration else "none")),
+            network=network,
+            options=settings,
+            **epochs,
+        )
+
+
+def expand_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter that is a dataclass of options by its fields, as typer needs it."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name in groups:
+            inner = get_type_hints(groups[name], include_extras=True)
+            parameters += [
+                inspect.Parameter(
+                    field.name,
+                    inspect.Parameter.KEYWORD_ONLY,
+                    default=field.default,
+                    annotation=inner[field.name],
+                )
+                for field in fields(groups[name])
+            ]
+        else:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(annotation=hints[name], kind=kind))
+
+    @functools.wraps(command)
+    def call(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call

@@ -1,10 +1,10 @@
-"""What people type, as specs."""
+"""Specs from the text of command-line options."""
 
 import tomllib
 from pathlib import Path
 from typing import Any
 
-from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, checked
+from ulc.config import DataSpec, ImbalanceSpec, NetworkSpec, NoiseSpec, checked
 from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError
 
@@ -21,7 +21,7 @@ def data(
     size: int | None = None,
     skip_broken: bool = False,
 ) -> DataSpec:
-    """A file by its ending, a folder by what it holds, or `SOURCE[:PATH]`, and its options."""
+    """The data that a path or `SOURCE[:PATH]` names, with options for reading them."""
     options = {
         "label": label,
         "image": image,
@@ -54,8 +54,19 @@ def noise(text: str) -> NoiseSpec:
     return checked(NoiseSpec, content, where="--noise")
 
 
+def network(name: str, settings: Any) -> NetworkSpec:
+    """`--network NAME`, and what `--set network.KEY=VALUE` says.
+
+    A network of the user's own gets the settings as constructor arguments.
+    """
+    if not isinstance(settings, dict) or ("name" in settings and ":" not in name):
+        raise InputError("--set network: name the network with --network, and set network.KEY")
+    content = {"options": settings} if ":" in name else settings
+    return checked(NetworkSpec, {**content, "name": name}, where="--set network")
+
+
 def settings(texts: list[str]) -> dict[str, Any]:
-    """`key=value` or `section.key=value`, values as in TOML."""
+    """Options from `key=value` or `section.key=value`, with values as in TOML."""
     content: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -72,7 +83,7 @@ def settings(texts: list[str]) -> dict[str, Any]:
 
 
 def toml_value(text: str) -> Any:
-    """A TOML value; bare words are strings."""
+    """The value of TOML text; other text is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -93,7 +104,7 @@ def names(text: str | None, option: str) -> list[str] | None:
     """`A,B,C`."""
     if text is None:
         return None
-    found = [name.strip() for name in text.split(",")]
-    if not all(found):
+    listed = [name.strip() for name in text.split(",")]
+    if not all(listed):
         raise InputError(f"{option} {text}: give names with commas, such as A,B,C")
-    return found
+    return listed

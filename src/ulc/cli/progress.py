@@ -1,4 +1,4 @@
-"""Live bars: epoch, losses, trusted share, time left; or images done."""
+"""Progress bars: epoch, losses, trusted share and remaining time, or images done."""
 
 import time
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from ulc.blocks.averages import Averages
 from ulc.training.loop import TrainingProgress
 
-REFRESH = 0.5  # seconds between looks at the running means: reading them makes a GPU wait
+REFRESH = 0.5  # seconds between reads of the running means: each read makes a GPU wait
 SHOWN = {"loss": "loss", "trusted_loss": "loss", "doubtful_loss": "+", "trusted": "trusted"}
 
 
 @contextmanager
 def bars(console: Console) -> Iterator[Progress]:
-    """Where the bars of trainings go; nothing is shown before the first one moves."""
+    """A display for several progress bars; it appears when the first bar moves."""
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=10),
@@ -34,7 +34,7 @@ def bars(console: Console) -> Iterator[Progress]:
 
 
 class ProgressBar(TrainingProgress):
-    """One bar for one training."""
+    """The progress bar of one training."""
 
     def __init__(self, progress: Progress, title: str, epochs: int) -> None:
         self.progress = progress
@@ -42,39 +42,39 @@ class ProgressBar(TrainingProgress):
         self.epochs = epochs
         self.task: TaskID | None = None
         self.reading: TaskID | None = None
-        self.looked = 0.0
+        self.last_step = 0.0
 
     def on_read(self, done: int, total: int) -> None:
-        """Show how many images are read; the epochs' bar follows."""
+        """Show how many images are read; the bar of the epochs follows."""
         if self.reading is None:
             self.reading = self.progress.add_task("reading images", total=total, values="")
         self.progress.start()
         self.progress.update(self.reading, completed=done)
 
     def move(self, completed: int, values: str) -> None:
-        """Show how far the training is."""
+        """Show the number of completed epochs."""
         if self.task is None:
             self.task = self.progress.add_task(self.title, total=self.epochs, values="")
         self.progress.start()
         self.progress.update(self.task, completed=completed, values=values)
 
-    def on_step(self, epoch: int, seen: Averages) -> None:
-        """Show the running means now and then."""
+    def on_step(self, epoch: int, averages: Averages) -> None:
+        """Show the running means, at most once in REFRESH seconds."""
         now = time.monotonic()
-        if now - self.looked >= REFRESH:
-            self.looked = now
-            self.move(epoch, shown(seen.record()))
+        if now - self.last_step >= REFRESH:
+            self.last_step = now
+            self.move(epoch, format_values(averages.record()))
 
     def on_epoch(self, record: dict[str, Any]) -> None:
-        """Move on."""
-        values = shown(record["train"])
+        """Show the new state."""
+        values = format_values(record["train"])
         if "test" in record:
             values += f" test {100 * record['test']['training']['accuracy']:.1f} %"
         self.move(record["epoch"] + 1, values)
 
 
 class CountBar:
-    """One bar for work that is counted: call it with how many of how many are done."""
+    """A progress bar that is called with the numbers of done and of all items."""
 
     def __init__(self, console: Console, title: str) -> None:
         self.progress = Progress(
@@ -94,13 +94,13 @@ class CountBar:
             self.progress.stop()
 
     def __call__(self, done: int, total: int) -> None:
-        """Move on."""
+        """Show the new state."""
         self.progress.update(self.task, completed=done, total=total)
         self.progress.start()
 
 
-def shown(values: dict[str, float]) -> str:
-    """The few values that fit on a line."""
+def format_values(values: dict[str, float]) -> str:
+    """The values that fit on a line, as text."""
     parts = []
     for name, title in SHOWN.items():
         if name in values:

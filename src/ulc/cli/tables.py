@@ -1,17 +1,17 @@
-"""What the commands print: runs as tables for people, as JSON for programs."""
+"""Results of runs as tables for people and as JSON for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from ulc.experiments.tables import at
+from ulc.experiments.tables import nested_value
 from ulc.labels.table import label_rows
 from ulc.storage.run_folder import RunFolder
 
-# Title, and the way to the number in a run's summary.
+# Title of the row, and the keys that lead to its number in summary.json.
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("training prior: all", ("training", "last", "accuracy")),
     ("  small classes", ("training", "last", "small_accuracy")),
@@ -25,21 +25,21 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
-def result_table(runs: Sequence[tuple[str, RunFolder]]) -> Table:
-    """Accuracy under both priors and the search for wrong labels, mean of the last epochs."""
-    table = Table("%", title="Test accuracy, and the search for wrong labels", title_justify="left")
+def result_table(runs: Mapping[str, RunFolder]) -> Table:
+    """Accuracy with both priors, and scores of the detection of wrong labels; a column a run."""
+    table = Table("%", title="Test accuracy, and detection of wrong labels", title_justify="left")
     summaries = []
-    for title, folder in runs:
+    for title, folder in runs.items():
         table.add_column(title, justify="right")
         summaries.append(folder.read_json("summary.json"))
-    for place, (name, way) in enumerate(ROWS):
-        cells = [percent(at(summary, way)) for summary in summaries]
+    for place, (name, keys) in enumerate(ROWS):
+        cells = [percent(nested_value(summary, keys)) for summary in summaries]
         table.add_row(name, *cells, end_section=place in (2, 5))
     return table
 
 
 def percent(value: float | None) -> str:
-    """One decimal, or a dash."""
+    """The value in % with one decimal, or a dash."""
     return "–" if value is None else f"{100 * value:.1f}"
 
 
@@ -59,19 +59,9 @@ def suspects_table(folder: RunFolder, most: int) -> Table:
     return table
 
 
-def health(folder: RunFolder) -> dict[str, Any] | None:
-    """What a run says of its labels as a whole; None: it was made before it said so."""
-    content: dict[str, Any] | None = (
-        folder.read_json("health.json") if folder.has("health.json") else None
-    )
-    return content
-
-
 def health_tables(folder: RunFolder, most: int = 5) -> list[Table | str]:
-    """Classes with most issues, pairs that are confused, copies in conflict; in short."""
-    content = health(folder)
-    if content is None:
-        return []
+    """A summary of health.json: worst classes, confused pairs, copies with different labels."""
+    content = folder.read_json("health.json")
     shown: list[Table | str] = [
         f"{content['issues']} of {content['labels']} labels are issues "
         f"({percent(content['issue_share'])} %); expected wrong: "
@@ -90,7 +80,7 @@ def health_tables(folder: RunFolder, most: int = 5) -> list[Table | str]:
 
 
 def classes_table(classes: list[dict[str, Any]]) -> Table:
-    """Given classes, those with most issues first."""
+    """Given classes, the one with most issues first."""
     table = Table("class", title="Classes with most issues", title_justify="left")
     for name in ("labels", "issues", "issues %", "expected wrong %"):
         table.add_column(name, justify="right")
@@ -105,7 +95,7 @@ def classes_table(classes: list[dict[str, Any]]) -> Table:
 
 
 def pairs_table(pairs: list[dict[str, Any]]) -> Table:
-    """Given and suggested classes of the issues."""
+    """Pairs of given and suggested class, with the number of issues."""
     table = Table("given", "suggested", title="Most confused classes", title_justify="left")
     table.add_column("issues", justify="right")
     for each in pairs:
@@ -114,7 +104,7 @@ def pairs_table(pairs: list[dict[str, Any]]) -> Table:
 
 
 def as_json(title: str, folder: RunFolder) -> dict[str, Any]:
-    """A run for programs."""
+    """A run as JSON types."""
     return {
         "title": title,
         "run": str(folder.path),

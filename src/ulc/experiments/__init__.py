@@ -1,1 +1,1 @@
-"""The paper's settings and what we measure with them."""
+"""Several trainings: comparisons, sweeps, and the tables of their results."""

@@ -1,4 +1,4 @@
-"""A progress that passes on what it hears to another process."""
+"""A progress callback that sends its calls to another process."""
 
 import time
 from multiprocessing.connection import Connection
@@ -7,29 +7,29 @@ from typing import Any
 from ulc.blocks.averages import Averages
 from ulc.training.loop import TrainingProgress
 
-OFTEN = 0.1  # seconds between two looks at the running means; who hears of it may look less often
+STEP_INTERVAL = 0.1  # seconds between two calls of `on_step` that are sent
 
 
 class ProgressPipe(TrainingProgress):
-    """Sends the name of each event with its values."""
+    """Sends the name of each method that is called, with its arguments."""
 
     def __init__(self, pipe: Connection) -> None:
         self.pipe = pipe
-        self.looked = 0.0
+        self.last_step = 0.0
 
     def on_read(self, done: int, total: int) -> None:
-        """While images are read."""
+        """Send how many images have been read."""
         self.pipe.send(("on_read", (done, total)))
 
-    def on_step(self, epoch: int, seen: Averages) -> None:
-        """Now and then, the means so far."""
+    def on_step(self, epoch: int, averages: Averages) -> None:
+        """Send the running means, at most once in STEP_INTERVAL."""
         now = time.monotonic()
-        if now - self.looked >= OFTEN:
-            self.looked = now
+        if now - self.last_step >= STEP_INTERVAL:
+            self.last_step = now
             means = Averages()
-            means.add(**seen.record())
+            means.add(**averages.record())
             self.pipe.send(("on_step", (epoch, means)))
 
     def on_epoch(self, record: dict[str, Any]) -> None:
-        """After each epoch."""
+        """Send the record of the epoch."""
         self.pipe.send(("on_epoch", (record,)))

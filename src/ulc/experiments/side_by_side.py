@@ -1,13 +1,16 @@
 """Several trainings at once, each in a process of its own with its share of the cores."""
 
 import signal
+import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from ulc.config import RunSpec
@@ -17,60 +20,106 @@ from ulc.storage.run_folder import RunFolder
 if TYPE_CHECKING:  # a new process imports this file before it trains
     from ulc.training.loop import TrainingProgress
 
+TERMINATED = 128 + signal.SIGTERM  # exit code, as shells have it
 
-def run_side_by_side(
+
+def run_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     specs: Sequence[RunSpec],
     out: Path,
     progresses: "Sequence[TrainingProgress]",
     *,
+    jobs: int | None = None,
     device: str = "auto",
+    on_finish: Callable[[int, RunFolder], None] | None = None,
 ) -> list[RunFolder]:
-    """Train each spec and tell its progress; what is done is not repeated, nor what is the same.
+    """Train all specs, at most `jobs` at once (None: all), and report to the progress of each.
 
-    If one fails, or at Ctrl-C, all stop; another time they go on from their checkpoints.
+    A finished run is not repeated, and specs that are equal are trained once. `on_finish` is
+    called with the position of a spec and its folder. If one training fails, or at SIGINT or
+    SIGTERM, all of them end; the next call resumes them from their checkpoints.
     """
-    import torch
-
     from ulc.training.run import finished_run, resolved
 
     names = [resolved(spec).folder_name for spec in specs]
     folders: dict[str, RunFolder] = {}
-    left: dict[str, int] = {}  # the place of each training that is not done
-    for place, spec in enumerate(specs):
-        finished = finished_run(spec, out)
+
+    def finish(name: str, folder: RunFolder) -> None:
+        folders[name] = folder
+        if on_finish is not None:
+            for place, each in enumerate(names):
+                if each == name:
+                    on_finish(place, folder)
+
+    unfinished: list[Training] = []
+    for name in dict.fromkeys(names):  # each name once, in order
+        place = names.index(name)
+        finished = finished_run(specs[place], out)
         if finished is None:
-            left.setdefault(names[place], place)
+            unfinished.append(Training(name, specs[place], progresses[place]))
         else:
-            folders[names[place]] = finished
-    cores = max(1, torch.get_num_threads() // len(set(names)))
-    working: dict[Connection, tuple[int, SpawnProcess]] = {}
-    try:
-        for place in left.values():
-            pipe, process = start(specs[place], out, device, cores)
-            working[pipe] = place, process
-        while working:
-            for pipe in cast("list[Connection]", wait(list(working))):
-                place, process = working[pipe]
-                said = heard(pipe, process, names[place])
-                if isinstance(said, Path):
-                    folders[names[place]] = RunFolder.open(said)
-                    process.join()
-                    del working[pipe]
-                else:
-                    event, values = said
-                    getattr(progresses[place], event)(*values)
-    finally:
-        for _, process in working.values():
-            process.terminate()
-            process.join()
+            finish(name, finished)
+    at_once = min(jobs or len(specs), len(set(names)))
+    with closing(train_in_processes(unfinished, out, device, at_once)) as finishing:
+        for name, folder in finishing:
+            finish(name, folder)
     return [folders[name] for name in names]
 
 
-def start(spec: RunSpec, out: Path, device: str, cores: int) -> tuple[Connection, SpawnProcess]:
-    """A training in a process of its own, and where it will be heard."""
-    context = get_context("spawn")  # a fork would inherit torch's threads in disorder
+@dataclass(frozen=True)
+class Training:
+    """A training that is to run in a process of its own; its name is that of its folder."""
+
+    name: str
+    spec: RunSpec
+    progress: "TrainingProgress"
+
+
+def train_in_processes(
+    trainings: Sequence[Training], out: Path, device: str, at_once: int
+) -> Generator[tuple[str, RunFolder]]:
+    """Name and folder of each training as it ends; however this ends, no process stays."""
+    threads = max(1, available_threads() // max(1, at_once))
+    waiting = list(trainings)
+    working: dict[Connection, tuple[Training, SpawnProcess]] = {}
+    with exit_at_sigterm():
+        try:
+            while waiting or working:
+                while waiting and len(working) < at_once:
+                    training = waiting.pop(0)
+                    pipe, process = start_training(training.spec, out, device, threads)
+                    working[pipe] = training, process
+                for pipe in cast("list[Connection]", wait(list(working))):
+                    training, process = working[pipe]
+                    message = receive(pipe, process, training.name)
+                    if isinstance(message, Path):
+                        process.join()
+                        del working[pipe]
+                        yield training.name, RunFolder.open(message)
+                    else:
+                        method, arguments = message
+                        getattr(training.progress, method)(*arguments)
+        finally:
+            for _, process in working.values():
+                process.terminate()
+                process.join()
+
+
+def available_threads() -> int:
+    """How many threads trainings may use in all: by OMP_NUM_THREADS, torch and CPU affinity."""
+    import torch
+
+    from ulc.training.environment import usable_cores
+
+    return min(torch.get_num_threads(), usable_cores())  # torch reads OMP_NUM_THREADS
+
+
+def start_training(
+    spec: RunSpec, out: Path, device: str, threads: int
+) -> tuple[Connection, SpawnProcess]:
+    """Start a training in a new process; return the pipe for its messages, and the process."""
+    context = get_context("spawn")  # a forked process cannot use torch's threads
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=train, args=(spec, out, device, cores, theirs), daemon=True)
+    process = context.Process(target=train, args=(spec, out, device, threads, theirs), daemon=True)
     with ignore_sigint():
         process.start()
     theirs.close()
@@ -79,7 +128,7 @@ def start(spec: RunSpec, out: Path, device: str, cores: int) -> tuple[Connection
 
 @contextmanager
 def ignore_sigint() -> Iterator[None]:
-    """A process that is started inside does not heed Ctrl-C: whoever started it ends it."""
+    """A process that is started inside ignores SIGINT; its parent ends it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -90,36 +139,59 @@ def ignore_sigint() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def heard(pipe: Connection, process: SpawnProcess, name: str) -> Path | tuple[str, tuple[Any, ...]]:
-    """What a training says: an event for its progress, or at the end where its folder is."""
+@contextmanager
+def exit_at_sigterm() -> Iterator[None]:
+    """SIGTERM raises SystemExit inside, so that `finally` can end the child processes.
+
+    A handler that the program has set itself stays.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def raise_exit(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 (a signal handler)
+        sys.exit(TERMINATED)
+
+    signal.signal(signal.SIGTERM, raise_exit)
     try:
-        said = pipe.recv()
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def receive(
+    pipe: Connection, process: SpawnProcess, name: str
+) -> Path | tuple[str, tuple[Any, ...]]:
+    """The next message of a training: a call for its progress or, at the end, its folder."""
+    try:
+        message = pipe.recv()
     except (EOFError, OSError):
         process.join()
         if process.exitcode and process.exitcode > 0:
             raise RuntimeError(f"the training {name} failed; see above") from None
         raise InputError(
-            f"the training {name} was killed, perhaps for want of memory; "
-            "the same command goes on with it"
+            f"the training {name} was killed, perhaps because memory ran out; "
+            "the same command resumes it"
         ) from None
-    if isinstance(said, InputError):
-        raise said
-    return said
+    if isinstance(message, InputError):
+        raise message
+    return message
 
 
-def train(spec: RunSpec, out: Path, device: str, cores: int, pipe: Connection) -> None:
-    """In the new process: train, and say so."""
+def train(spec: RunSpec, out: Path, device: str, threads: int, pipe: Connection) -> None:
+    """In the new process: train, and send progress and folder through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import torch
 
     from ulc.experiments.progress_pipe import ProgressPipe
     from ulc.training.run import run
 
-    torch.set_num_threads(cores)
+    torch.set_num_threads(threads)
     try:
         try:
             pipe.send(run(spec, out, device=device, progress=ProgressPipe(pipe)).path)
         except InputError as error:
             pipe.send(error)
     except BrokenPipeError:
-        return  # nobody is listening any more
+        return  # the parent process has ended

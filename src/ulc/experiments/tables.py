@@ -1,4 +1,4 @@
-"""From run folders to a table: mean ± standard deviation over n seeds."""
+"""Tables of finished runs in Markdown: mean ± standard deviation over seeds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from ulc.storage.run_folder import RunFolder
 
-# Heading, and the way to the number in a run's summary.
+# Column heading, and the keys that lead to its number in summary.json.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "accuracy": ("training", "last", "accuracy"),
     "small": ("training", "last", "small_accuracy"),
@@ -27,27 +27,30 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def markdown_table(runs: Mapping[str, Sequence[RunFolder]]) -> str:
-    """A row a variant; all numbers in %, of the last epochs unless starred."""
+    """One row for each name; all numbers in %, of the last epochs; a star: of the best epoch."""
     lines = [
         "| | n | " + " | ".join(name.strip() for name in COLUMNS) + " |",
         "|---" * (len(COLUMNS) + 2) + "|",
     ]
     for name, folders in runs.items():
         summaries = [folder.read_json("summary.json") for folder in folders]
-        cells = [cell([at(summary, way) for summary in summaries]) for way in COLUMNS.values()]
+        cells = [
+            mean_and_deviation([nested_value(summary, keys) for summary in summaries])
+            for keys in COLUMNS.values()
+        ]
         lines.append(f"| {name} | {len(folders)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def at(content: Any, way: Sequence[str]) -> float | None:
-    """The number at the end of the way, or None."""
-    for key in way:
+def nested_value(content: Any, keys: Sequence[str]) -> float | None:
+    """The number under these nested keys; None if it is not there."""
+    for key in keys:
         content = (content or {}).get(key)
     return content
 
 
-def cell(values: Sequence[float | None]) -> str:
-    """Mean ± standard deviation in %, or a dash."""
+def mean_and_deviation(values: Sequence[float | None]) -> str:
+    """Mean ± standard deviation in %, or a dash if no value is known."""
     known = [100 * value for value in values if value is not None]
     if not known:
         return "–"

@@ -1,0 +1,102 @@
+"""A run as Python code uses it: its results, its model, and predictions of new data."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ulc.config import DataSpec, RunSpec, checked
+from ulc.data.sources.naming import data_spec
+from ulc.errors import InputError
+from ulc.labels.judgement import Judgement
+from ulc.labels.prior import Prior
+from ulc.storage.run_folder import Records, RunFolder
+from ulc.training.model import Model
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from ulc.prediction.input_spec import ModelInput
+    from ulc.prediction.new_rows import NewRows
+
+
+class Run:
+    """The results in a run folder; each is read from its file when it is asked for."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+
+    @property
+    def path(self) -> Path:
+        """The folder's path."""
+        return self.folder.path
+
+    @property
+    def spec(self) -> RunSpec:
+        """All settings of the run."""
+        return self.folder.spec
+
+    @property
+    def records(self) -> Records:
+        """One record for each epoch."""
+        return self.folder.records
+
+    @property
+    def judgement(self) -> Judgement:
+        """The algorithm's opinion on every training label."""
+        return self.folder.judgement
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Scores of the last epochs, and of the best one."""
+        summary: dict[str, Any] = self.folder.read_json("summary.json")
+        return summary
+
+    @property
+    def model(self) -> Model:
+        """The trained model."""
+        return Model.load(self.folder)
+
+    def predict(
+        self,
+        data: Any,
+        *,
+        labels: Sequence[Any] | None = None,
+        prior: Prior = "training",
+        probabilities: bool = False,
+        device: str = "auto",
+        **options: Any,
+    ) -> "DataFrame":
+        """Predict new data: the table that `ulc predict` writes, with one row for each input.
+
+        data: a path, as for the command; a data frame with the columns that the run learned from;
+            or an array of vectors or of uint8 images
+        labels: labels to score, if `data` is an array; a path or a frame holds its labels itself
+        options: label, image, id, skip_broken, as for the command
+        """
+        from ulc.prediction.predictor import Predictor
+        from ulc.prediction.table import prediction_frame
+        from ulc.training.device import choose_device
+
+        predictor = Predictor.open(self.folder, choose_device(device))
+        rows = read_new_rows(data, labels, predictor.model_input, options)
+        return prediction_frame(predictor.predict(rows, prior=prior), probabilities=probabilities)
+
+
+def read_new_rows(
+    data: Any, labels: Sequence[Any] | None, model_input: "ModelInput", options: dict[str, Any]
+) -> "NewRows":
+    """The rows of a path, a data frame or an array."""
+    from ulc.prediction.new_rows import NewTable, load_new_rows, rows_from_array, rows_from_frame
+
+    is_array = not isinstance(data, str | Path) and not hasattr(data, "iloc")
+    if not is_array and labels is not None:
+        raise InputError("labels belong to an array; of a path or a frame name the column: label=")
+    if is_array and options:
+        raise InputError(f"an array has no '{min(options)}'; give labels= or drop it")
+    if isinstance(data, str | Path):
+        return load_new_rows(data_spec(str(data), options), model_input)
+    if hasattr(data, "iloc"):
+        spec = checked(DataSpec, {"source": "table"} | options, where="options")
+        table = data.reset_index(drop=True).set_axis(data.columns.map(str), axis=1)
+        return rows_from_frame(NewTable("data", table, Path()), spec, model_input)
+    return rows_from_array(data, model_input, labels)
