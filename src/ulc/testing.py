@@ -1,6 +1,7 @@
-"""Laws that every algorithm keeps, so that you can check one of your own.
+"""Laws that every algorithm must keep, and `check_algorithm` to test an algorithm of your own.
 
-`check_algorithm(MyAlgorithm)` raises an AssertionError that names the law that is broken.
+Each law is a function that raises an error if the algorithm breaks it. Each algorithm that a law
+builds has data of its own, unless the law is about shared data.
 """
 
 import copy
@@ -33,17 +34,17 @@ KINDS: tuple[Kind, ...] = ("image", "vector")
 SHAPES: dict[Kind, tuple[int, ...]] = {"image": (1, 8, 8), "vector": (6,)}
 WIDTHS: dict[Kind, int] = {"image": 2, "vector": 8}
 SIZES = (36, 15, 10)
-EPOCHS = 3  # enough for every phase, with one epoch to each but the last
+EPOCHS = 3  # enough for every phase: with SMALL, each but the last takes one epoch
 SMALL = {"epochs": 1, "steps": 4, "batch_size": 16, "passes": 3, "tasks": 2}
 
 
 def toy_data(
     kind: Kind, sizes: Sequence[int] = SIZES, *, wrong: float = 0.3, seed: int = 0
 ) -> TensorData:
-    """Classes that are easy to tell apart, of uneven size, with wrong labels.
+    """Data with well-separated classes of unequal size, of which some labels are wrong.
 
-    `sizes` says how many examples are given each label; of each class the share `wrong`, rounded
-    down, shows another one. The labels that are wrong are not told.
+    sizes: number of examples with each given label
+    wrong: share of the labels of each class that are wrong, rounded down
     """
     rng = np.random.default_rng(seed)
     classes = len(sizes)
@@ -68,7 +69,7 @@ def toy_data(
 
 
 def toy_images(shown: NDArray[Any], rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Each class a bright row of a dark image: flips and small shifts keep it apart."""
+    """Dark images; the class is the position of a bright row, which augmentation hardly moves."""
     channels, height, width = SHAPES["image"]
     images = rng.integers(0, 100, (len(shown), channels, height, width))
     images[np.arange(len(shown)), :, (2 * shown + 1) % height] += 150
@@ -76,14 +77,14 @@ def toy_images(shown: NDArray[Any], rng: np.random.Generator) -> NDArray[np.uint
 
 
 def toy_vectors(shown: NDArray[Any], rng: np.random.Generator) -> NDArray[np.float32]:
-    """Each class a Gaussian around a point of its own."""
+    """Each class is a Gaussian with a mean of its own."""
     centres = 3 * np.random.default_rng(0).normal(size=(int(shown.max()) + 1, *SHAPES["vector"]))
     return (centres[shown] + rng.normal(size=(len(shown), *SHAPES["vector"]))).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Case:
-    """An algorithm with options that make it quick, on one kind of toy data."""
+    """An algorithm, its options, and the kind of toy data to test it on."""
 
     algorithm: type[Algorithm]
     kind: Kind
@@ -91,17 +92,17 @@ class Case:
 
     @property
     def config(self) -> Spec:
-        """The options, on top of small values."""
+        """The config with small values, and the options over them."""
         config_class = self.algorithm.config_class
         options = quick_options(config_class) | dict(self.options)
         return configured(config_class, options, where=f"options of {self.algorithm.__name__}")
 
     def data(self, sizes: Sequence[int] = SIZES) -> TensorData:
-        """The toy to learn from."""
+        """New toy data."""
         return toy_data(self.kind, sizes)
 
     def build(self, data: TrainingData) -> Algorithm:
-        """The algorithm as it begins."""
+        """A new algorithm on these data."""
         new_network = network_maker(
             NetworkSpec(width=WIDTHS[self.kind]),
             SHAPES[self.kind],
@@ -111,15 +112,15 @@ class Case:
         return self.algorithm.build(self.config, data, new_network)
 
     def trained(self, data: TrainingData, epochs: int = EPOCHS) -> tuple[Algorithm, list[Record]]:
-        """The algorithm after some epochs, and what it recorded."""
+        """A new algorithm after some epochs on these data, and its records."""
         algorithm = self.build(data)
         return algorithm, [algorithm.run_epoch(epoch) for epoch in range(epochs)]
 
 
 def quick_options(config_class: type[Spec]) -> dict[str, Any]:
-    """Small values by a field's last words: few epochs reach every phase, a batch is small.
+    """Small values for fields whose names end in a word of SMALL, so that tests are fast.
 
-    The learning rate falls in the last of them, so a resumed run has to find the right one.
+    The learning rate falls before the last epoch, so that a resumed run must set the right one.
     """
     options: dict[str, Any] = {
         name: small
@@ -132,10 +133,10 @@ def quick_options(config_class: type[Spec]) -> dict[str, Any]:
 
 
 def check_algorithm(cls: type[Algorithm], options: Mapping[str, Any] | None = None) -> None:
-    """Try every law on images and on vectors; raise AssertionError naming the one broken.
+    """Test every law on images and on vectors; raise an AssertionError that names a broken law.
 
-    `options` are options of the algorithm. They should let it reach its last phase within
-    `EPOCHS` epochs; fields that end in a word of `SMALL` are small as it is.
+    options: of the algorithm; it should reach its last phase within `EPOCHS` epochs. Fields whose
+        names end in a word of `SMALL` have small values by default.
     """
     for kind in KINDS:
         case = Case(cls, kind, options or {})
@@ -149,8 +150,8 @@ def check_algorithm(cls: type[Algorithm], options: Mapping[str, Any] | None = No
                 ) from error
 
 
-def keeps_to_the_contract(case: Case) -> None:
-    """It names its config, lets `run_epoch` alone, and learns with learners."""
+def follows_the_contract(case: Case) -> None:
+    """It has a config_class and learners, and does not override `run_epoch`."""
     cls = case.algorithm
     require(issubclass(cls, Algorithm), "it is not an Algorithm")
     require(issubclass(cls.config_class, Spec), "config_class is not a Spec")
@@ -161,28 +162,70 @@ def keeps_to_the_contract(case: Case) -> None:
     require(0 < algorithm.threshold < 1, f"its threshold is {algorithm.threshold}")
 
 
-def same_seed_same_run(case: Case) -> None:
-    """Records and weights to the bit, whatever the user's random state; another seed differs."""
+def shares_no_memory(case: Case) -> None:
+    """It shares no memory with the data or another algorithm, and hands over copies.
+
+    Where two algorithms are built from the same data, training one must not affect the other.
+    """
     data = case.data()
+    first, second = case.build(data), case.build(data)
+    before = copy.deepcopy(second.state_dict())
+    others = {
+        "the training data": storages([data.given, data.stored, data.verified]),
+        "another algorithm": storages(second.state_dict()),
+    }
+    for epoch in range(EPOCHS):
+        for name, addresses in others.items():
+            shared = storages(first.state_dict()) & addresses
+            require(not shared, f"a tensor of its state is memory of {name}; clone it")
+        first.run_epoch(epoch)
+    require_same(before, second.state_dict(), "training one algorithm changes another")
+    after = copy.deepcopy(first.state_dict())
+    for array in [*first.judge().arrays().values(), *first.outputs().values()]:
+        if array.flags.writeable:
+            array.fill(0)
+    require_same(after, first.state_dict(), "its judgement or outputs are memory of its state")
+    records = []
+    with random_states_kept():
+        for _ in range(2):
+            seed_everything(0)  # another law is about global random numbers
+            records.append(case.trained(case.data())[1])
+    require(records[0] == records[1], "its class or module keeps state from an earlier algorithm")
+
+
+def storages(content: Any) -> set[int]:
+    """Addresses of the memory of all tensors in nested mappings and lists."""
+    if isinstance(content, Tensor):
+        storage = content.untyped_storage()
+        return {storage.data_ptr()} if storage.nbytes() else set()
+    if isinstance(content, Mapping):
+        content = list(content.values())
+    if isinstance(content, list | tuple):
+        return set().union(*map(storages, content))
+    return set()
+
+
+def same_seed_same_run(case: Case) -> None:
+    """The same seed gives the same records and state to the bit; another seed gives others."""
     with random_states_kept():
         seed_everything(1)
-        first, first_records = case.trained(data)
+        first, first_records = case.trained(case.data())
         seed_everything(2)
-        second, second_records = case.trained(data)
+        second, second_records = case.trained(case.data())
     require(first_records == second_records, f"{first_records} and then {second_records}")
     require_same(first.state_dict(), second.state_dict(), "the state differs")
+    data = case.data()
     _, other_records = case.trained(replace(data, seed=data.seed + 1))
     require(first_records != other_records, "another seed gives the same run")
 
 
 def resuming_changes_nothing(case: Case) -> None:
-    """Stopped after any epoch, saved, loaded and gone on with, it ends in the same bits."""
-    data = case.data()
+    """Stopped after any epoch, saved and loaded, it ends with the same bits as without a stop."""
     end = EPOCHS + 1  # so that one stop lies inside the last phase
-    straight, records = case.trained(data, end)
+    straight, records = case.trained(case.data(), end)
     for stop in range(1, end):
-        stopped, _ = case.trained(data, stop)
-        resumed = case.build(data)
+        stopped, _ = case.trained(case.data(), stop)
+        resumed = case.build(case.data())
         resumed.load_state_dict(through_a_file(stopped.state_dict()))
         require_same(
             resumed.judge().arrays(), stopped.judge().arrays(), f"judgement loaded after {stop}"
@@ -193,8 +236,8 @@ def resuming_changes_nothing(case: Case) -> None:
     require_same(straight.outputs(), resumed.outputs(), "the outputs differ")
 
 
-def judges_every_example(case: Case) -> None:
-    """In every phase: one opinion a label, all of it probabilities."""
+def judges_every_label(case: Case) -> None:
+    """In every phase it judges each label, and its numbers are probabilities."""
     data = case.data()
     algorithm = case.build(data)
     check_judgement(algorithm.judge(), data)
@@ -204,7 +247,7 @@ def judges_every_example(case: Case) -> None:
 
 
 def check_judgement(judgement: Judgement, data: TensorData) -> None:
-    """Shapes and ranges of a judgement."""
+    """Check shapes and ranges of a judgement."""
     count, classes = len(data), data.num_classes
     require(np.array_equal(judgement.given, data.given.numpy()), "given labels differ")
     clean = judgement.clean_probability
@@ -220,11 +263,11 @@ def check_judgement(judgement: Judgement, data: TensorData) -> None:
         require(bool(inside.all()), f"{name} leaves [0, {highest}]")
 
 
-def predicts_without_a_trace(case: Case) -> None:
-    """Rows of probabilities; no random number, no change, no influence of the other rows."""
-    data = case.data()
-    inputs = next(data.in_order()).inputs
+def predicting_changes_nothing(case: Case) -> None:
+    """Predicting draws no random number and changes no state; rows do not affect each other."""
     for epochs in (0, 1, EPOCHS):
+        data = case.data()
+        inputs = next(data.in_order()).inputs
         algorithm, _ = case.trained(data, epochs)
         before, modes = copy.deepcopy(algorithm.state_dict()), modes_of(algorithm)
         states = random_states()
@@ -238,8 +281,8 @@ def predicts_without_a_trace(case: Case) -> None:
         torch.testing.assert_close(alone, probability[:1], rtol=1e-4, atol=1e-5)
 
 
-def kept_networks_predict_alike(case: Case) -> None:
-    """What a run saves, its networks, predicts as the algorithm does."""
+def networks_predict_like_the_algorithm(case: Case) -> None:
+    """The networks, which a run saves, predict the same as the algorithm."""
     data = case.data()
     inputs = next(data.in_order()).inputs
     algorithm, _ = case.trained(data)
@@ -249,11 +292,10 @@ def kept_networks_predict_alike(case: Case) -> None:
     torch.testing.assert_close(kept, predict(algorithm, inputs), rtol=1e-4, atol=1e-6)
 
 
-def judges_without_a_trace(case: Case) -> None:
-    """Judging, handing over and predicting between epochs changes neither state nor course."""
-    data = case.data()
-    _, records = case.trained(data)
-    algorithm = case.build(data)
+def judging_changes_nothing(case: Case) -> None:
+    """Judging between epochs changes neither the state nor the epochs that follow."""
+    _, records = case.trained(case.data())
+    algorithm = case.build(case.data())
     for epoch in range(EPOCHS):
         record = algorithm.run_epoch(epoch)
         require(record == records[epoch], f"judged, epoch {epoch} gives {record}")
@@ -267,46 +309,46 @@ def judges_without_a_trace(case: Case) -> None:
             require(plain, f"output {name} is not an array that can be stored")
 
 
-def takes_a_class_of_one(case: Case) -> None:
-    """A class with a single example."""
-    learns(case, case.data((30, 9, 1)))
+def works_with_a_class_of_one(case: Case) -> None:
+    """It trains with a class that has a single example."""
+    check_training(case, case.data((30, 9, 1)))
 
 
-def takes_a_class_of_none(case: Case) -> None:
-    """A class that no label names."""
-    learns(case, case.data((30, 12, 0)))
+def works_with_an_empty_class(case: Case) -> None:
+    """It trains with a class that has no example."""
+    check_training(case, case.data((30, 12, 0)))
 
 
-def takes_any_number_of_examples(case: Case) -> None:
-    """Batches that do not divide N, of which the last may be of one; more batch than data."""
+def works_with_any_number_of_examples(case: Case) -> None:
+    """It trains where the last batch has few examples or one, and on less than one batch."""
     size = SMALL["batch_size"]
     for last in (1, 5):
-        learns(case, case.data((size, size - 4, 4 + last)))
-    learns(case, case.data((4, 3, 2)))
+        check_training(case, case.data((size, size - 4, 4 + last)))
+    check_training(case, case.data((4, 3, 2)))
 
 
-def learns(case: Case, data: TensorData) -> None:
-    """All phases, ending in finite records and a full judgement."""
+def check_training(case: Case, data: TensorData) -> None:
+    """Train through all phases, and check records, judgement and weight norms."""
     algorithm, records = case.trained(data)
     check_records(records)
     check_judgement(algorithm.judge(), data)
     check_norms(algorithm, data)
 
 
-def leaves_the_data_alone(case: Case) -> None:
-    """Given labels and stored inputs stay as they came."""
+def does_not_change_the_data(case: Case) -> None:
+    """It does not change given labels or stored inputs, nor may whoever gets its judgement."""
     data = case.data()
     given, stored = data.given.clone(), data.stored.clone()
     algorithm, _ = case.trained(data)
     predict(algorithm, next(data.in_order()).inputs)
     judgement = algorithm.judge()
-    judgement.given[:] = 0  # what is handed over is the receiver's own
+    judgement.given[:] = 0  # must be a copy
     require(torch.equal(given, data.given), "the given labels changed")
     require(torch.equal(stored, data.stored), "the stored inputs changed")
 
 
-def leaves_random_state_alone(case: Case) -> None:
-    """Torch's, NumPy's and Python's random state are the user's."""
+def does_not_change_the_random_state(case: Case) -> None:
+    """The global random states of torch, NumPy and Python stay as they are."""
     data = case.data()
     states = random_states()
     algorithm = case.build(data)
@@ -319,31 +361,30 @@ def leaves_random_state_alone(case: Case) -> None:
 
 
 def prints_nothing(case: Case) -> None:
-    """Neither to stdout nor to stderr."""
-    heard = io.StringIO()
-    with redirect_stdout(heard), redirect_stderr(heard):
+    """It prints neither to stdout nor to stderr."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
         algorithm, _ = case.trained(case.data())
         algorithm.judge()
         algorithm.outputs()
-    require(not heard.getvalue(), f"it prints: {heard.getvalue()!r}")
+    require(not printed.getvalue(), f"it prints: {printed.getvalue()!r}")
 
 
 def needs_only_the_protocol(case: Case) -> None:
-    """Training data that has nothing but `TrainingData` is enough, and gives the same run."""
-    data = case.data()
-    only, records = case.trained(OnlyProtocol(data))
+    """It uses nothing of the training data but the protocol `TrainingData`."""
+    only, records = case.trained(OnlyProtocol(case.data()))
     only.judge()
     only.outputs()
-    require(records == case.trained(data)[1], "it learns otherwise")
+    require(records == case.trained(case.data())[1], "its records differ")
 
 
 def records_finite_floats(case: Case) -> None:
-    """What an epoch returns is names and finite floats."""
+    """The record of each epoch maps names to finite floats."""
     check_records(case.trained(case.data())[1])
 
 
 def check_records(records: Sequence[Record]) -> None:
-    """Each a non-empty mapping from names to finite floats."""
+    """Check that each record is a non-empty mapping from names to finite floats."""
     for epoch, record in enumerate(records):
         require(bool(record), f"epoch {epoch} records nothing")
         for name, value in record.items():
@@ -351,57 +392,58 @@ def check_records(records: Sequence[Record]) -> None:
             require(fine, f"epoch {epoch}: {name} is {value!r}")
 
 
-def norms_of_every_class(case: Case) -> None:
+def weight_norms_for_every_class(case: Case) -> None:
     """`weight_norms` has one number for each class."""
     data = case.data()
     check_norms(case.build(data), data)
 
 
 def check_norms(algorithm: Algorithm, data: TensorData) -> None:
-    """Shape and sign of the weight norms."""
+    """Check shape and sign of the weight norms."""
     norms = algorithm.weight_norms()
     require(norms.shape == (data.num_classes,), f"weight_norms has shape {norms.shape}")
     require(bool((norms >= 0).all()), "weight_norms has a negative or undefined norm")
 
 
-def tells_who_watches(case: Case) -> None:
-    """In every epoch whoever watches is told, and that changes nothing."""
-    data = case.data()
-    algorithm = case.build(data)
-    told: list[Averages] = []
-    algorithm.on_step = told.append
-    for epoch, record in enumerate(case.trained(data)[1]):
-        told.clear()
-        require(algorithm.run_epoch(epoch) == record, f"watched, epoch {epoch} differs")
-        require(len(told) > 0, f"epoch {epoch} tells nothing: use self.averages()")
+def reports_every_epoch(case: Case) -> None:
+    """It calls `on_step` in every epoch, and that does not change the records."""
+    algorithm = case.build(case.data())
+    calls: list[Averages] = []
+    algorithm.on_step = calls.append
+    for epoch, record in enumerate(case.trained(case.data())[1]):
+        calls.clear()
+        require(algorithm.run_epoch(epoch) == record, f"with on_step, epoch {epoch} differs")
+        require(len(calls) > 0, f"epoch {epoch} does not call on_step; use self.averages()")
 
 
+# The laws that others rely on come first, so that the right one is named.
 LAWS: dict[str, Callable[[Case], None]] = {
     law.__name__: law
     for law in (
-        keeps_to_the_contract,
+        follows_the_contract,
+        shares_no_memory,
+        does_not_change_the_data,
         same_seed_same_run,
         resuming_changes_nothing,
-        judges_every_example,
-        judges_without_a_trace,
-        predicts_without_a_trace,
-        kept_networks_predict_alike,
-        takes_a_class_of_one,
-        takes_a_class_of_none,
-        takes_any_number_of_examples,
-        leaves_the_data_alone,
-        leaves_random_state_alone,
+        judges_every_label,
+        judging_changes_nothing,
+        predicting_changes_nothing,
+        networks_predict_like_the_algorithm,
+        works_with_a_class_of_one,
+        works_with_an_empty_class,
+        works_with_any_number_of_examples,
+        does_not_change_the_random_state,
         prints_nothing,
         needs_only_the_protocol,
         records_finite_floats,
-        norms_of_every_class,
-        tells_who_watches,
+        weight_norms_for_every_class,
+        reports_every_epoch,
     )
 }
 
 
 class OnlyProtocol:
-    """Training data of which nothing can be had but what `TrainingData` promises."""
+    """Training data that have nothing but the protocol `TrainingData`."""
 
     def __init__(self, data: TensorData) -> None:
         self.__data = data
@@ -413,17 +455,17 @@ class OnlyProtocol:
 
     @property
     def seed(self) -> int:
-        """Of the run."""
+        """The seed of the run."""
         return self.__data.seed
 
     @property
     def given(self) -> Tensor:
-        """(N,) labels as they came."""
+        """(N,) given labels."""
         return self.__data.given
 
     @property
     def verified(self) -> Tensor | None:
-        """(N,) labels that somebody checked."""
+        """(N,) mask of the labels that a person has checked, or None."""
         return self.__data.verified
 
     def __len__(self) -> int:
@@ -436,35 +478,37 @@ class OnlyProtocol:
         return self.__data.batches(size, views=views, strong=strong, among=among)
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
-        """One pass in order."""
+        """One pass in order, without augmentation."""
         return self.__data.in_order(size)
 
     def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"it asks the training data for '{name}', which is not promised")
+        raise AssertionError(f"it uses '{name}' of the data, which is not in TrainingData")
 
 
 def require(condition: bool, message: str) -> None:
-    """Assert, also where Python is told to skip assertions."""
+    """Assert, also under `python -O`."""
     if not condition:
         raise AssertionError(message)
 
 
 def require_same(first: Any, second: Any, message: str) -> None:
-    """Nested tensors, arrays and numbers are equal to the bit."""
+    """Check that nested tensors, arrays and numbers are equal to the bit."""
     torch.testing.assert_close(
         first, second, rtol=0, atol=0, equal_nan=True, msg=lambda found: f"{message}: {found}"
     )
 
 
 def check_distributions(values: NDArray[Any], shape: tuple[int, int], name: str) -> None:
-    """Every row of an array is a probability distribution."""
+    """Check that every row of an array is a probability distribution."""
     require(values.shape == shape, f"{name} has shape {values.shape}, not {shape}")
     require(bool((values >= 0).all()), f"{name} has negative or undefined entries")
-    require(bool(np.allclose(values.sum(1), 1, rtol=0, atol=1e-5)), f"rows of {name} miss 1")
+    require(
+        bool(np.allclose(values.sum(1), 1, rtol=0, atol=1e-5)), f"rows of {name} do not sum to 1"
+    )
 
 
 def predict(algorithm: Algorithm, inputs: Tensor) -> Tensor:
-    """What the algorithm predicts, asked as the trainer asks."""
+    """The algorithm's prediction in evaluation mode."""
     with torch.no_grad(), evaluating(algorithm):
         return algorithm.predict_proba(inputs)
 
@@ -475,7 +519,7 @@ def modes_of(algorithm: Algorithm) -> list[bool]:
 
 
 def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
-    """The state as a checkpoint gives it back, without trusting any pickle."""
+    """The state after it was saved and loaded like a checkpoint."""
     file = io.BytesIO()
     torch.save(state, file)
     file.seek(0)
@@ -483,11 +527,11 @@ def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
     return loaded
 
 
-# NumPy's old global generator is what is checked here: an algorithm must not use it.
+# NumPy's global generator is used here only to check that an algorithm does not use it.
 
 
 def random_states() -> dict[str, bytes]:
-    """Where the global random generators stand."""
+    """The states of the global random generators."""
     return {
         "torch": torch.get_rng_state().numpy().tobytes(),
         "numpy": pickle.dumps(np.random.get_state()),  # noqa: NPY002
@@ -496,7 +540,7 @@ def random_states() -> dict[str, bytes]:
 
 
 def seed_everything(seed: int) -> None:
-    """Set the global random generators."""
+    """Seed the global random generators."""
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     random.seed(seed)
@@ -504,7 +548,7 @@ def seed_everything(seed: int) -> None:
 
 @contextmanager
 def random_states_kept() -> Iterator[None]:
-    """Whatever happens inside, the global random generators stand where they stood."""
+    """Restore the states of the global random generators at the end."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         with torch.random.fork_rng(devices=[]):

@@ -1,5 +1,7 @@
 """The laws of `ulc.testing`: every algorithm keeps them, and each law can be broken."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
@@ -118,8 +120,50 @@ class Relabels(CrossEntropy):
         return super().train_epoch(epoch)
 
 
+class Aliases(CrossEntropy):
+    """Keeps the user's labels instead of a copy, and corrects them in place."""
+
+    def __init__(self, config, data, new_network):
+        super().__init__(config, data, new_network)
+        self.register_buffer("labels", data.given)
+
+    def train_epoch(self, epoch):
+        self.labels[epoch] = (self.labels[epoch] + 1) % self.data.num_classes
+        return super().train_epoch(epoch)
+
+
+class Loads(CrossEntropy):
+    """Keeps the user's labels, and changes them only when a state is loaded."""
+
+    def __init__(self, config, data, new_network):
+        super().__init__(config, data, new_network)
+        self.register_buffer("labels", data.given)
+
+
+class Accumulates(CrossEntropy):
+    """Keeps state in the class, where all its instances find it."""
+
+    losses: ClassVar[list[float]] = []
+
+    def train_epoch(self, epoch):
+        record = super().train_epoch(epoch)
+        self.losses.append(record["loss"])
+        return {**record, "epochs": float(len(self.losses))}
+
+
+class HandsOver(CrossEntropy):
+    """Hands over its own buffer as an output."""
+
+    def __init__(self, config, data, new_network):
+        super().__init__(config, data, new_network)
+        self.register_buffer("scores", torch.ones(len(data)))
+
+    def outputs(self):
+        return {"scores": self.scores.numpy()}
+
+
 class Gambles(CrossEntropy):
-    """ModelInput NumPy's global random numbers."""
+    """Uses NumPy's global random numbers."""
 
     def train_epoch(self, epoch):
         return {**super().train_epoch(epoch), "luck": float(np.random.rand())}  # noqa: NPY002
@@ -134,7 +178,7 @@ class Talks(CrossEntropy):
 
 
 class Peeks(CrossEntropy):
-    """ModelInput more from the data than the protocol promises."""
+    """Uses more of the data than the protocol has."""
 
     def train_epoch(self, epoch):
         assert len(self.data.stored)
@@ -142,10 +186,10 @@ class Peeks(CrossEntropy):
 
 
 class Records(CrossEntropy):
-    """Records a tensor that is not a number, unheard by whoever watches."""
+    """Records a tensor that is not a number, and does not call on_step."""
 
     def train_epoch(self, epoch):
-        self.watch = None
+        self.on_step = None
         return super().train_epoch(epoch) | {"loss": torch.tensor(torch.nan)}
 
 
@@ -164,27 +208,31 @@ class RunsAlone(CrossEntropy):
 
 
 BREACHES = [
-    (RunsAlone, "keeps_to_the_contract"),
+    (RunsAlone, "follows_the_contract"),
+    (Aliases, "shares_no_memory"),
+    (Loads, "shares_no_memory"),
+    (Accumulates, "shares_no_memory"),
+    (HandsOver, "shares_no_memory"),
     (RunsAlone, "same_seed_same_run"),
-    (RunsAlone, "leaves_random_state_alone"),
+    (RunsAlone, "does_not_change_the_random_state"),
     (Counts, "resuming_changes_nothing"),
-    (Exaggerates, "judges_every_example"),
-    (Normalises, "judges_without_a_trace"),
-    (Normalises, "predicts_without_a_trace"),
-    (Drops, "predicts_without_a_trace"),
-    (Drops, "leaves_random_state_alone"),
-    (Sharpens, "kept_networks_predict_alike"),
-    (Stumbles, "takes_a_class_of_one"),
-    (Stumbles, "takes_a_class_of_none"),
-    (Stumbles, "takes_any_number_of_examples"),
-    (Relabels, "leaves_the_data_alone"),
+    (Exaggerates, "judges_every_label"),
+    (Normalises, "judging_changes_nothing"),
+    (Normalises, "predicting_changes_nothing"),
+    (Drops, "predicting_changes_nothing"),
+    (Drops, "does_not_change_the_random_state"),
+    (Sharpens, "networks_predict_like_the_algorithm"),
+    (Stumbles, "works_with_a_class_of_one"),
+    (Stumbles, "works_with_an_empty_class"),
+    (Stumbles, "works_with_any_number_of_examples"),
+    (Relabels, "does_not_change_the_data"),
     (Gambles, "same_seed_same_run"),
-    (Gambles, "leaves_random_state_alone"),
+    (Gambles, "does_not_change_the_random_state"),
     (Talks, "prints_nothing"),
     (Peeks, "needs_only_the_protocol"),
     (Records, "records_finite_floats"),
-    (Records, "tells_who_watches"),
-    (Weighs, "norms_of_every_class"),
+    (Records, "reports_every_epoch"),
+    (Weighs, "weight_norms_for_every_class"),
 ]
 
 
@@ -199,8 +247,27 @@ def test_every_law_has_a_breach():
 
 
 def test_check_algorithm_names_algorithm_law_and_kind():
-    with pytest.raises(AssertionError, match="Weighs breaks the law 'takes_a_class_of_one' on ima"):
+    with pytest.raises(
+        AssertionError, match="Weighs breaks the law 'works_with_a_class_of_one' on"
+    ):
         check_algorithm(Weighs)
+
+
+@pytest.mark.parametrize(
+    ("cls", "law"),
+    [
+        (Aliases, "shares_no_memory"),
+        (Loads, "shares_no_memory"),
+        (Accumulates, "shares_no_memory"),
+        (HandsOver, "shares_no_memory"),
+        (Relabels, "does_not_change_the_data"),
+        (Gambles, "same_seed_same_run"),
+        (Counts, "resuming_changes_nothing"),
+    ],
+)
+def test_check_algorithm_names_the_law_that_is_broken_and_not_one_that_suffers_from_it(cls, law):
+    with pytest.raises(AssertionError, match=f"breaks the law '{law}'"):
+        check_algorithm(cls)
 
 
 def test_toy_data_has_the_sizes_asked_for_and_wrong_labels():
