@@ -120,6 +120,9 @@ def test_photographs(ulc, capsys):
     assert (issues["label"] != issues["given_label"]).mean() > 0.8
     assert (decided["label"] != shown).sum() <= 18 - 6
     assert decided["verified"].sum() == len(names["issues"])
+    (again,) = Path("audits").glob("photos.corrected-audit-*")
+    judged = pd.read_csv(again / "labels.csv").set_index("id")
+    assert not judged["is_label_issue"][issues["id"]].any()  # somebody looked at these
     predicted = pd.read_csv("predictions.csv")
     right = predicted["id"].str.extract(r"(\w+)-\d+\.png$")[0] == predicted["predicted_label"]
     assert len(predicted) == 30

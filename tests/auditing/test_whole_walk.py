@@ -31,12 +31,12 @@ def photographs(folder, wrong_in=8):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("embed", ["none", "efficientnet-lite0"])
-def test_from_photographs_to_fewer_wrong_labels(ulc, tmp_path, embed):
+def test_from_photographs_to_fewer_wrong_labels(ulc, tmp_path):
+    """From the pixels; the quick start's test walks with pretrained features."""
     truth = photographs(tmp_path / "photos")
     wrong = {path for path, name in truth.items() if f"/{name}/" not in path}
     assert len(wrong) == len(CLASSES) * PER_CLASS // 8
-    options = ("--embed", embed, "--epochs", 16, "--json")  # for few pictures that is enough
+    options = ("--embed", "none", "--epochs", 16, "--json")  # for few pictures that is enough
 
     code, printed = ulc("audit", "photos", *options)
     assert code == 0, printed.err
@@ -44,7 +44,9 @@ def test_from_photographs_to_fewer_wrong_labels(ulc, tmp_path, embed):
     table = pd.read_csv(f"{first['folder']}/labels.csv").set_index("id")
     assert set(table.index) == set(truth)
     issues = table[table["is_label_issue"]]
-    assert len(wrong & set(issues.index)) >= 0.5 * len(wrong)
+    found = wrong & set(issues.index)
+    assert len(found) >= 0.5 * len(wrong)
+    assert len(found) / len(issues) >= 3 * len(wrong) / len(truth)  # by chance once
 
     # A person looks at each issue and knows better, be it so or so.
     with Path("decisions.csv").open("w", newline="", encoding="utf-8") as file:
@@ -69,7 +71,7 @@ def test_from_photographs_to_fewer_wrong_labels(ulc, tmp_path, embed):
     again = pd.read_csv(f"{second['folder']}/labels.csv").set_index("id")
     assert not set(again.index[again["is_label_issue"]]) & set(issues.index)
     still_wrong = sum(again["given_label"][path] != name for path, name in truth.items())
-    assert still_wrong <= 0.5 * len(wrong)
+    assert still_wrong == len(wrong) - len(found)
 
     code, printed = ulc("predict", second["folder"], "photos", "--json")
     assert code == 0, printed.err
