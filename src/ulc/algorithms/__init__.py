@@ -1,4 +1,4 @@
-"""Every algorithm by name: a literal, no registration magic."""
+"""All algorithms by name: built in, from installed packages, or the user's own."""
 
 import inspect
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
 
 
 def find_algorithm(name: str) -> type[Algorithm]:
-    """The algorithm of that name: ours, an installed package's, or your own module:Class."""
+    """The algorithm of this name: built in, of an installed package, or the user's module:Class."""
     if name in ALGORITHMS:
         return ALGORITHMS[name]
     if ":" in name:
@@ -46,7 +46,7 @@ def find_algorithm(name: str) -> type[Algorithm]:
 
 
 def checked_class(found: Any, name: str) -> type[Algorithm]:
-    """What was found under that name, if it is an algorithm."""
+    """The class, if it is a complete algorithm; else raise an InputError."""
     if isinstance(found, type) and issubclass(found, Algorithm) and found is not Algorithm:
         config_class = getattr(found, "config_class", None)
         if not (isinstance(config_class, type) and issubclass(config_class, Spec)):
@@ -60,7 +60,7 @@ def checked_class(found: Any, name: str) -> type[Algorithm]:
 
 
 def known_algorithms() -> dict[str, type[Algorithm]]:
-    """Ours, and those of installed packages; one that cannot be imported is left out."""
+    """The built-in algorithms and those of installed packages that can be imported."""
     found = dict(ALGORITHMS)
     for entry in entry_points(group=ENTRY_POINTS):
         with suppress(InputError):
@@ -69,5 +69,5 @@ def known_algorithms() -> dict[str, type[Algorithm]]:
 
 
 def configure(name: str, options: Mapping[str, Any]) -> Spec:
-    """The algorithm's config with these options, checked."""
+    """The validated config of the algorithm with these options."""
     return configured(find_algorithm(name).config_class, options, where=f"options of {name}")

@@ -1,4 +1,4 @@
-"""`ulc apply`: decisions about labels, put into a copy of the data."""
+"""`ulc apply`: a copy of the data with the labels that were decided."""
 
 import json
 from pathlib import Path
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def apply(
-    run: Annotated[Path, typer.Argument(help="A run folder, or that of an audit.")],
+    run: Annotated[Path, typer.Argument(help="The folder of a run or of an audit.")],
     decisions: Annotated[
         Path | None,
         typer.Argument(help="FILE.csv with columns id, decision (accept, reject, relabel), label."),
     ] = None,
     accept_all: Annotated[
         bool,
-        typer.Option("--accept-all", help="Accept every issue that is not decided, unverified."),
+        typer.Option("--accept-all", help="Accept every suggestion that has no decision."),
     ] = False,
     below: Annotated[
         float | None, typer.Option(help="With --accept-all: only those with a lower label_score.")
@@ -29,12 +29,12 @@ def apply(
         Path | None, typer.Option(help="Default: NAME.corrected.csv (.npz, …) in this folder.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="--out may be the file that the run learned from.")
+        bool, typer.Option("--force", help="Overwrite the file that the run learned from.")
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Put what you decided about labels into a copy of your data, ready to audit again."""
+    """Write a copy of your data with the labels that you decided, ready for the next audit."""
     from ulc.applying.apply import Accepting, apply
     from ulc.errors import InputError
     from ulc.storage.run_folder import RunFolder
@@ -50,7 +50,7 @@ def apply(
 
 
 def sentences(done: "Applied") -> list[str]:
-    """What was done, and what to do next."""
+    """The lines that are printed: the changes, and the next command."""
     unseen = f", {done.accepted_unseen} more accepted unseen" if done.accepted_unseen else ""
     lines = [
         f"{done.out}: {done.changed} of {done.rows} labels changed ({done.accepted} accepted, "

@@ -1,4 +1,4 @@
-"""`ulc embed`: images as features of a frozen network."""
+"""`ulc embed`: features of images from a frozen network."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ def embed(
         int | None,
         typer.Option(
             min=0,
-            help="Principal components to keep; 0: all features as they are. Default: 256 where "
+            help="Principal components to keep; 0: all features, without PCA. Default: 256 if "
             "there are more features and enough images.",
         ),
     ] = None,
@@ -38,17 +38,15 @@ def embed(
     ] = 32,
     cache: Annotated[
         Path | None,
-        typer.Option(
-            help="Where finished work is kept. Default: a folder `embedded` beside --out."
-        ),
+        typer.Option(help="Folder for computed features. Default: `embedded` beside --out."),
     ] = None,
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Turn images into the features of a frozen network, to train on them in seconds an epoch.
+    """Compute features of images with a frozen network; an epoch on them takes seconds.
 
-    A command that was stopped goes on where it was, and images seen before are not computed again.
+    Features are cached: a stopped command resumes, and no image is computed twice.
     """
     from ulc.cli import parse
     from ulc.data.sources import load_source
@@ -94,7 +92,7 @@ def embed(
 def embed_images(
     source: "Source", embedder: "Embedder", pca: int | None, *, show: bool
 ) -> "Embedded":
-    """Embed behind a progress bar."""
+    """Embed with a progress bar."""
     from ulc.embedding.embed import embed
 
     if not show:

@@ -1,4 +1,4 @@
-"""`ulc export`: a run's model for other programs."""
+"""`ulc export`: the model of a run for other programs."""
 
 import json
 from pathlib import Path
@@ -19,13 +19,14 @@ def export(
         Path | None, typer.Option(help="FILE.onnx: from raw inputs to class probabilities.")
     ] = None,
     safetensors: Annotated[
-        Path | None, typer.Option(help="FILE.safetensors: weights, and all else in its header.")
+        Path | None,
+        typer.Option(help="FILE.safetensors: weights and, in the header, the model's spec."),
     ] = None,
     prior: PriorText = "training",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a run's model as ONNX, compared with PyTorch before, or as one safetensors file."""
+    """Write the model of a run as ONNX, compared with PyTorch, or as one safetensors file."""
     from ulc.storage.run_folder import RunFolder
     from ulc.training.model import Model
 
@@ -44,7 +45,7 @@ def export(
         if onnx is not None:
             print(f"{onnx}: differs from PyTorch by at most {content['difference']:.1g}")
         if safetensors is not None:
-            print(f"{safetensors}: weights, and what they are in the header")
+            print(f"{safetensors}: weights, with the description of the model in the header")
 
 
 def check_files(files: dict[str, Path], prior: str) -> None:
@@ -61,14 +62,14 @@ def check_files(files: dict[str, Path], prior: str) -> None:
 
 
 def write_onnx(folder: "RunFolder", path: Path, prior: str) -> dict[str, Any]:
-    """Write the graph; return what to tell of it."""
+    """Write the ONNX graph; return facts about it."""
     from ulc.labels.prior import check_prior_name
     from ulc.prediction.export import export_onnx
     from ulc.training.model import Model
 
     metadata = {}
     if folder.has("encoding.json"):
-        # Without it nobody could make the graph's inputs from a row of the table.
+        # It tells how a row of the table becomes an input of the graph.
         metadata["encoding"] = json.dumps(folder.read_json("encoding.json"))
     made = export_onnx(Model.load(folder), prior=check_prior_name(prior), metadata=metadata)
     made.write(path)

@@ -1,4 +1,4 @@
-"""`ulc noise`: a file of labels made wrong."""
+"""`ulc noise`: a file of labels with injected noise."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def noise(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     as_json: Json = False,
 ) -> None:
-    """Write a noisy label file, and say how the labels moved."""
+    """Write a file of labels with injected noise, and print the share of wrong labels."""
     from ulc.cli import parse
     from ulc.config import RunSpec
     from ulc.data.label_files import write_label_file

@@ -1,4 +1,4 @@
-"""`ulc predict`: a run's model on new data."""
+"""`ulc predict`: predictions of new data with the model of a run."""
 
 import json
 import sys
@@ -20,8 +20,8 @@ def predict(
         str,
         typer.Argument(
             metavar="NEWDATA",
-            help="Data of the kind that the run learned from: a folder of images, FILE.csv, .tsv, "
-            ".parquet or .npz, or a Hugging Face folder, each with labels or without.",
+            help="Data of the same kind as those of the run: a folder of images, FILE.csv, .tsv, "
+            ".parquet or .npz, or a Hugging Face folder, with or without labels.",
         ),
     ],
     out: Annotated[
@@ -29,7 +29,7 @@ def predict(
     ] = None,
     prior: PriorText = "training",
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Also a column for each class.")
+        bool, typer.Option("--probabilities", help="Write the probability of each class too.")
     ] = False,
     label: Annotated[str | None, typer.Option(help="Column of labels to score.")] = None,
     image: Image = None,
@@ -37,13 +37,13 @@ def predict(
     skip_broken: SkipBroken = False,
     cache: Annotated[
         Path | None,
-        typer.Option(help="Where embedded images are kept, as by `ulc embed`. Default: nowhere."),
+        typer.Option(help="Folder for computed features, as for `ulc embed`. Default: none."),
     ] = None,
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict new data, say how sure that is, and score labels that came along."""
+    """Predict new data with uncertainties, and score the labels that the data have."""
     from ulc.data.sources.naming import data_spec
     from ulc.labels.prior import check_prior_name
     from ulc.prediction import table
@@ -76,7 +76,7 @@ def predict(
 def with_bars(
     predictor: "Predictor", spec: "DataSpec", options: dict[str, Any], *, show: bool
 ) -> "Predictions":
-    """Read and predict behind progress bars."""
+    """Read and predict with progress bars."""
     if not show:
         return predictor.predict(predictor.read(spec), **options)
     from rich.console import Console
@@ -91,7 +91,7 @@ def with_bars(
 
 
 def sentence(content: dict[str, Any]) -> str:
-    """What was found, in a line or two."""
+    """The result in one or two lines."""
     classes = ", ".join(f"{count} {name}" for name, count in content["predicted"].items())
     text = f"{content['out'] or content['data']}: {content['rows']} rows predicted: {classes}"
     if content["skipped"]:

@@ -1,4 +1,4 @@
-"""`ulc report`: a page of what a run found."""
+"""`ulc report`: the results of a run as an HTML page."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +18,10 @@ def report(
         bool, typer.Option("--open/--no-open", help="Show the page in the browser.")
     ] = False,
 ) -> None:
-    """Make one HTML file to look through: what was found, and a gallery to decide about labels.
+    """Write one HTML file with the results and a gallery in which you decide about labels.
 
-    Decisions made there are downloaded as decisions.csv, which `ulc apply` takes. The file needs
-    no network and stays below 10 MB.
+    The page saves your decisions as decisions.csv for `ulc apply`. The file needs no internet
+    connection and stays below 10 MB.
     """
     from ulc.report.findings import open_run
     from ulc.report.page import make_report
