@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ulc.applying.apply import Accepting, Applied, apply
-from ulc.auditing import AuditProgress, audit_spec, run_audit
-from ulc.auditing import start_fresh as start_fresh_audit
+from ulc.auditing import AuditProgress, audit_spec, run_audit, start_fresh_audit
 from ulc.config import DataSpec, RunSpec
 from ulc.prediction.run import Run
 from ulc.storage.run_folder import RunFolder

@@ -10,6 +10,7 @@ import pytest
 
 import ulc
 from ulc.auditing import AuditProgress
+from ulc.cli.audit_command import describe_scores, describe_warnings
 from ulc.config import RunSpec
 from ulc.errors import InputError
 from ulc.storage.run_folder import RunFolder
@@ -221,6 +222,30 @@ def test_the_command_says_what_it_found_and_what_comes_next(ulc):
     assert json.loads(printed.out) == content
     code, printed = ulc("show", content["folder"])
     assert code == 0
+
+
+def test_signs_of_collapse_are_counted():
+    def warnings(*signs):
+        training = {"warnings": signs, "kept_epoch": 2}
+        return describe_warnings({"plain": training, "ulc": {"warnings": []}})
+
+    assert warnings() == []
+    kept = "the model of epoch 2 was kept."
+    said = "plain training showed signs of collapse"
+    assert warnings("epoch 3: a") == [f"{said} once, in epoch 3: a; {kept}"]
+    expected = [f"{said} 2 times, last in epoch 4: b; {kept}"]
+    assert warnings("epoch 3: a", "epoch 4: b") == expected
+
+
+def test_precision_and_recall_are_in_words():
+    class Folder:
+        def read_json(self, _):
+            return {"labels": {"precision": 0.5, "recall": 0.25}}
+
+    assert describe_scores(Folder()) == [
+        "By the true labels: of the labels with score below 0.5, 50 % are wrong; of the wrong "
+        "labels, 25 % have such a score."
+    ]
 
 
 @pytest.mark.parametrize(

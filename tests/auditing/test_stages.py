@@ -1,6 +1,7 @@
 """The stages of an audit, each alone."""
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,11 +10,19 @@ import torch
 from test_audit import QUICK, blobs
 
 import ulc
+from ulc.algorithms import configure
 from ulc.auditing import AuditProgress, audit_spec, choices
 from ulc.auditing import data as data_stage
 from ulc.auditing.data import prepare_data, read_source
-from ulc.auditing.handing_over import hand_over_plain, hand_over_ulc, is_better
-from ulc.auditing.judging import geometric_mean, has_memorised, judge_labels
+from ulc.auditing.handing_over import (
+    Comparison,
+    compare_models,
+    hand_over_plain,
+    hand_over_ulc,
+    mean_over_classes,
+    variance_of_class_mean,
+)
+from ulc.auditing.judging import geometric_mean, has_memorised, judge_audit_labels
 from ulc.auditing.out_of_fold import (
     FOLDS,
     MOST_PROBABILITIES,
@@ -23,8 +32,9 @@ from ulc.auditing.out_of_fold import (
     keep_copies_together,
     predict_out_of_fold,
 )
-from ulc.auditing.results import AuditResults, compare, write_results
-from ulc.auditing.workspace import HeldOutRun, Workspace, train_held_out
+from ulc.auditing.results import AuditResults, describe_agreement, write_audit
+from ulc.auditing.trainings import HeldOutRun, train_and_measure
+from ulc.auditing.workspace import Workspace
 from ulc.config import RunSpec
 from ulc.errors import InputError
 from ulc.labels.confusion import ConfusionModel
@@ -49,10 +59,10 @@ def staged(tmp_path_factory):
     source = read_source(spec, root, CPU, AuditProgress())
     workspace = Workspace(create_folder(root / "audit"), CPU, AuditProgress())
     data = prepare_data(spec, source, workspace)
-    plain = train_held_out(workspace, "plain training", data.plain, data.prepared)
+    plain = train_and_measure(workspace, "plain training", data.plain_spec, data.prepared)
     out_of_fold = predict_out_of_fold(workspace, plain, data.prepared)
-    ulc_spec, _ = choices.choose_doubtful_weight(data.ulc, spec, out_of_fold.noise_rate)
-    ulc = train_held_out(workspace, "ULC", ulc_spec, data.prepared)
+    ulc_spec, _ = choices.choose_doubtful_weight(data.ulc_spec, spec, out_of_fold.plain_noise_rate)
+    ulc = train_and_measure(workspace, "ULC", ulc_spec, data.prepared)
     return SimpleNamespace(
         spec=spec, source=source, workspace=workspace, data=data, plain=plain,
         out_of_fold=out_of_fold, ulc=ulc, given=given, true=true,
@@ -75,7 +85,7 @@ def test_reading_writes_nothing_and_checks_the_settings(tmp_path):
 
 
 def test_both_trainings_have_the_same_data_network_epochs_and_held_out_rows(staged):
-    plain, ulc = staged.data.plain, staged.data.ulc
+    plain, ulc = staged.data.plain_spec, staged.data.ulc_spec
     assert (plain.algorithm, ulc.algorithm) == ("ce", "ulc")
     for name in ("data", "network", "epochs", "seed", "held_out"):
         assert getattr(plain, name) == getattr(ulc, name)
@@ -94,14 +104,14 @@ def test_a_run_is_measured_on_the_rows_that_it_held_out(staged):
     assert staged.plain.summary["held_out_agreement"] == staged.plain.hits.mean()
     all_rows = staged.data.prepared.with_all_rows()
     with pytest.raises(InputError, match="held-out rows"):
-        train_held_out(staged.workspace, "plain training", staged.data.plain, all_rows)
+        train_and_measure(staged.workspace, "plain training", staged.data.plain_spec, all_rows)
 
 
 def test_out_of_fold_predictions_are_stored_and_read_again(staged, monkeypatch):
     found = staged.out_of_fold
     assert found.probability.shape == (90, 3)
     assert found.confusion == ConfusionModel.fit(found.probability, staged.given)
-    assert found.noise_rate == found.confusion.noise_rate(found.probability, staged.given)
+    assert found.plain_noise_rate == found.confusion.noise_rate(found.probability, staged.given)
 
     def forbidden(*_):
         raise AssertionError("trained again")
@@ -122,6 +132,30 @@ def test_stored_predictions_of_other_data_are_refused(staged, tmp_path, shape):
         )
 
 
+@pytest.mark.parametrize("content", [b"no npz", None])
+def test_a_damaged_file_of_predictions_is_named_with_its_remedy(staged, tmp_path, content):
+    folder = create_folder(tmp_path / "audit")
+    if content is None:
+        folder.write_arrays("out_of_fold.npz", {"another": np.zeros(3)})
+    else:
+        folder.write("out_of_fold.npz", content)
+    with pytest.raises(InputError, match=r"out_of_fold.npz is damaged .*audit anew with --fresh"):
+        predict_out_of_fold(
+            replace(staged.workspace, folder=folder), staged.plain, staged.data.prepared
+        )
+
+
+def test_a_fold_may_be_empty():
+    """Four different rows, each twice, fill at most four of the five folds."""
+    np.savez("data.npz", X=np.tile(np.eye(4), (2, 1)), y=[0, 1] * 4)
+    spec = RunSpec.model_validate(
+        {"data": {"source": "npz", "path": "data.npz"}, "algorithm": "ce", "epochs": 1}
+    )
+    prepared = data_stage.prepare(spec, CPU)
+    probability = cross_validate(spec, prepared, CPU, TrainingProgress())
+    assert probability.sum(1) == pytest.approx(1, abs=1e-5)
+
+
 def test_no_row_is_predicted_by_a_model_that_learned_from_it_or_its_copy(staged, monkeypatch):
     from ulc.auditing import out_of_fold as module
 
@@ -132,7 +166,7 @@ def test_no_row_is_predicted_by_a_model_that_learned_from_it_or_its_copy(staged,
         return build(spec, prepared, device)
 
     monkeypatch.setattr(module, "build_algorithm", recording)
-    spec = staged.data.plain.model_copy(update={"epochs": 1, "held_out": 0.0})
+    spec = staged.data.plain_spec.model_copy(update={"epochs": 1, "held_out": 0.0})
     cross_validate(spec, staged.data.prepared, CPU, TrainingProgress())
     assert len(learned) == FOLDS
     assert all(sum(row not in rows for rows in learned) == 1 for row in range(90))
@@ -149,7 +183,7 @@ def test_a_confusion_model_of_many_rows_is_fitted_to_a_sample(monkeypatch):
 
 
 def test_labels_are_judged_by_the_posterior_beside_the_geometric_mean(staged):
-    judged = judge_labels(staged.out_of_fold, staged.ulc, staged.data.prepared)
+    judged = judge_audit_labels(staged.out_of_fold, staged.ulc, staged.data.prepared)
     mean = geometric_mean(staged.out_of_fold.probability, staged.ulc.folder.judgement.prediction)
     assert judged.judged_by == "plain training and ULC"
     judgement = judged.labels.judgement
@@ -171,14 +205,15 @@ def test_where_ulc_has_memorised_its_labels_plain_predictions_decide_alone(stage
     unknown = np.full(90, np.nan, np.float32)
     folder = SimpleNamespace(judgement=Judgement(given, unknown, everything, unknown, unknown))
     ulc = HeldOutRun(folder, np.eye(3)[(staged.ulc.given + 1) % 3], staged.ulc.given)
-    judged = judge_labels(staged.out_of_fold, ulc, staged.data.prepared)
+    judged = judge_audit_labels(staged.out_of_fold, ulc, staged.data.prepared)
     assert judged.judged_by == "plain training"
     assert judged.confusion is staged.out_of_fold.confusion
     assert judged.labels.judgement.prediction is staged.out_of_fold.probability
 
 
 def test_ulc_is_handed_over_as_it_was_trained(staged):
-    handed_over = hand_over_ulc(staged.ulc)
+    handed_over = hand_over_ulc(staged.ulc, Comparison(True, "it is better"))
+    assert handed_over.reason == "ULC's model, as it is better"
     assert handed_over.run is staged.ulc.folder
     assert handed_over.confusion == ConfusionModel.fit(staged.ulc.probability, staged.ulc.given)
 
@@ -191,27 +226,29 @@ def test_a_plain_model_is_handed_over_after_training_on_all_rows(staged):
             trained.append((spec, prepared))
             return "the run"
 
-    handed_over = hand_over_plain(Stub(), staged.plain, staged.out_of_fold, staged.data.prepared)
+    comparison, confusion = Comparison(False, "ULC is worse"), staged.out_of_fold.confusion
+    handed_over = hand_over_plain(Stub(), staged.plain, comparison, confusion, staged.data.prepared)
     ((spec, prepared),) = trained
     assert (spec.algorithm, spec.held_out, spec.epochs) == ("ce", 0.0, QUICK["epochs"])
     assert len(prepared.learned) == 90
     assert prepared.held_out is None
     assert handed_over.run == "the run"
-    assert handed_over.confusion is staged.out_of_fold.confusion
+    assert handed_over.confusion is confusion
+    assert handed_over.reason == "the plain model, trained again on all rows, as ULC is worse"
 
 
 def test_results_are_written_from_the_values_of_the_stages(staged, tmp_path):
-    judged = judge_labels(staged.out_of_fold, staged.ulc, staged.data.prepared)
-    handed_over = hand_over_ulc(staged.ulc)
+    judged = judge_audit_labels(staged.out_of_fold, staged.ulc, staged.data.prepared)
+    handed_over = hand_over_ulc(staged.ulc, Comparison(True, "it is better"))
     results = AuditResults(
         staged.spec, staged.data, staged.data.choices, staged.plain, staged.ulc, judged, handed_over
     )
     folder = RunFolder(tmp_path)
-    write_results(folder, results)
+    write_audit(folder, results)
     content = folder.read_json("audit.json")
     assert content["handed_over"] == "ulc"
     assert content["noise_rate"] == judged.noise_rate
-    assert content["why"].startswith("ULC's model; of 18 held-out labels ULC predicts")
+    assert content["why"].startswith("ULC's model, as it is better; of 18 held-out labels ULC")
     assert folder.read("model.safetensors") == staged.ulc.folder.read("model.safetensors")
     assert folder.read_json("confusion.json")["temperature"] == judged.confusion.temperature
     assert folder.read_json("noise.json")["temperature"] == handed_over.confusion.temperature
@@ -256,13 +293,18 @@ def test_ulc_is_handed_over_only_where_it_wins_by_more_than_chance():
     plain = trained(rows < 200, given)
     assert plain.agreement == pytest.approx(200 / 300)
     ahead, level = trained(rows < 230, given), trained((rows > 4) & (rows < 206), given)
-    assert is_better(ahead, plain, noise_rate=0.01)  # wins 30, loses none: 30 > √30
-    assert not is_better(plain, plain, noise_rate=0.01)
-    assert not is_better(level, plain, noise_rate=0.01)  # wins 6, loses 5: 1 < √11
-    assert is_better(level, plain, noise_rate=0.3)  # plain training suffers from so much noise
-    assert not is_better(plain, ahead, noise_rate=0.3)
+    better = Comparison(True, "it is significantly better on held-out rows")
+    not_better = Comparison(False, "ULC is not significantly better")
+    as_good = Comparison(True, "it is at least as good on held-out rows")
+    assert compare_models(ahead, plain, 0.099) == better  # wins 30, loses none: 30 > 1.64·√30
+    assert compare_models(plain, plain, 0.099) == not_better
+    assert compare_models(level, plain, 0.099) == not_better  # wins 6, loses 5: 1 < 1.64·√11
+    for not_worse in (level, plain):  # plain training suffers from so much noise
+        assert compare_models(not_worse, plain, 0.1) == as_good
+    worse = Comparison(False, "ULC is worse on held-out rows")
+    assert compare_models(plain, ahead, 0.1) == worse
     said = "of 300 held-out labels ULC predicts 76.7 %, plain training 66.7 %"
-    assert compare(plain, ahead) == said
+    assert describe_agreement(plain, ahead) == said
 
 
 def test_a_model_that_wins_on_a_large_class_at_the_cost_of_the_small_ones_is_not_better():
@@ -270,10 +312,21 @@ def test_a_model_that_wins_on_a_large_class_at_the_cost_of_the_small_ones_is_not
     plain = trained((given > 0) | (np.arange(440) < 300), given)
     greedy = trained(given == 0, given)
     assert greedy.agreement > plain.agreement
-    assert not is_better(greedy, plain, noise_rate=0.3)
+    worse = Comparison(False, "ULC is worse on held-out rows in the mean over classes")
+    assert compare_models(greedy, plain, 0.3) == worse
+    not_better = Comparison(False, "ULC is not better in the mean over classes")
+    assert compare_models(greedy, plain, 0.01) == not_better
 
 
-def test_labels_has_memorised_are_noticed():
+def test_the_mean_over_classes_and_its_variance():
+    """Class 1 is absent. Mean: (2/4 + 1/1) / 2. Variance: (2/4² + 1/1²) / 2²."""
+    given = np.array([0, 0, 0, 0, 2])
+    differs = np.array([True, True, False, False, True])
+    assert mean_over_classes(differs.astype(float), given) == pytest.approx(0.75)
+    assert variance_of_class_mean(differs, given) == pytest.approx((2 / 16 + 1) / 4)
+
+
+def test_memorised_labels_are_noticed():
     given = np.arange(300) % 3
     held_out = trained(np.arange(300) < 210, given)  # 70 % of the rows it did not learn from
     every, learned = np.eye(3)[given], np.arange(300)
@@ -314,7 +367,9 @@ def test_copies_share_a_fold():
 def test_choices_follow_size_and_noise():
     np.savez("data.npz", X=np.eye(8), y=[0, 1] * 4)
     spec = audit_spec("data.npz")
-    shares = [choices.choose_held_out(spec, rows)[0] for rows in (100, 5_000, 100_000)]
+    shares = [
+        choices.choose_held_out(spec, np.arange(rows) % 2)[0] for rows in (100, 5_000, 100_000)
+    ]
     assert shares == [0.2, 0.1, 0.02]
     epochs = [choices.choose_epochs(spec, (4,), rows)[0] for rows in (270, 4_500, 54_000)]
     assert epochs == sorted(epochs, reverse=True)
@@ -326,4 +381,32 @@ def test_choices_follow_size_and_noise():
     ]
     assert weights == [0, 25]
     own = audit_spec("data.npz", options={"doubtful_weight": 7.0})
-    assert choices.choose_doubtful_weight(before, own, 0.6)[0].options["doubtful_weight"] == 7
+    before = RunSpec(options=own.options)
+    assert choices.choose_doubtful_weight(before, own, 0.1)[0].options["doubtful_weight"] == 7
+
+
+def test_without_a_preset_the_weight_of_doubtful_labels_is_the_default_of_ulc():
+    spec = audit_spec("data.npz")
+    found, choice = choices.choose_doubtful_weight(RunSpec(), spec, 0.6)
+    assert found.options["doubtful_weight"] == configure("ulc", {}).doubtful_weight
+    assert choice.why == "about 60 % of the labels are estimated wrong"
+
+
+def test_with_fixmatch_no_weight_of_doubtful_labels_is_chosen():
+    options = {"semi_supervised": "fixmatch"}
+    before = RunSpec(options=options)
+    spec = audit_spec("data.npz", options=options)
+    assert choices.choose_doubtful_weight(before, spec, 0.6) == (before, None)
+
+
+def test_the_number_of_held_out_rows_is_that_of_the_rows_drawn():
+    """In the second data every class keeps its only row, so one row is left to hold out."""
+    for given in (np.arange(90) % 3, np.array([*range(19), 0])):
+        np.savez("data.npz", X=np.eye(len(given)), y=given)
+        spec = audit_spec("data.npz", **QUICK)
+        workspace = Workspace(create_folder(Path("audit")), CPU, AuditProgress())
+        source = read_source(spec, Path(), CPU, AuditProgress())
+        data = prepare_data(spec, source, workspace)
+        count = len(data.prepared.held_out.positions)
+        assert data.choices[1].value == f"{count} of {len(given)}"
+    assert count == 1

@@ -1,18 +1,23 @@
-"""An audit: train a plain model and ULC, judge every label, hand over the better model.
+"""An audit: train a plain model and ULC, judge every label, hand over one of the models.
 
-The stages, in order; each returns one value:
+The stages, in order; each returns what the table says:
 
-    read_source           AuditSource      the data, and the backbone if images are embedded
-    prepare_data          AuditData        prepared data, and the specs of both trainings
-    train_held_out        HeldOutRun       plain training, measured on held-out rows
-    predict_out_of_fold   OutOfFold        plain predictions by cross-validation, label noise
-    train_held_out        HeldOutRun       ULC, measured on the same rows
-    judge_labels          AuditJudgement   a posterior for every label
-    hand_over_ulc or      HandedOver       ULC's model if it is better on the held-out rows,
-    hand_over_plain                        else a plain model
-    write_results                          the files of the audit folder
+    read_source             AuditSource       the data, and the backbone if images are embedded
+    prepare_data            AuditData         prepared data, and the specs of both trainings
+    train_and_measure       HeldOutRun        plain training, measured on held-out rows
+    predict_out_of_fold     OutOfFold         plain predictions by cross-validation, label noise
+    choose_doubtful_weight  RunSpec, Choice   ULC's spec with λ_u, chosen by the label noise
+    train_and_measure       HeldOutRun        ULC, measured on the same rows
+    judge_audit_labels      AuditJudgement    a posterior for every label, from the geometric mean
+                                              of out-of-fold and ULC's predictions (out-of-fold
+                                              alone if ULC has memorised its labels)
+    compare_models          Comparison        whether the held-out rows allow ULC's model
+    hand_over_ulc or        HandedOver        ULC's model if the comparison allows it, else a plain
+    hand_over_plain                           model
+    write_audit             nothing           the files of the audit folder
 
-No stage uses true labels; `write_results` scores the judgement by them where they are known.
+No decision of an audit uses true labels. Where they are known, they only score each training and,
+in `write_audit`, the judgement.
 """
 
 import shutil
@@ -20,12 +25,13 @@ from pathlib import Path
 
 from ulc.auditing.choices import choose_doubtful_weight
 from ulc.auditing.data import AuditSource, prepare_data, read_source
-from ulc.auditing.handing_over import hand_over_plain, hand_over_ulc, is_better
-from ulc.auditing.judging import judge_labels
+from ulc.auditing.handing_over import compare_models, hand_over_plain, hand_over_ulc
+from ulc.auditing.judging import judge_audit_labels
 from ulc.auditing.out_of_fold import predict_out_of_fold
-from ulc.auditing.results import AuditResults, write_results
+from ulc.auditing.results import AuditResults, write_audit
 from ulc.auditing.spec import AuditProgress, AuditSpec
-from ulc.auditing.workspace import Workspace, train_held_out
+from ulc.auditing.trainings import train_and_measure
+from ulc.auditing.workspace import Workspace
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training.device import choose_device
 
@@ -45,12 +51,13 @@ def run_audit(
     path = out / spec.folder_name
     if (path / "done").is_file():
         return RunFolder.open(path)
-    chosen, progress = choose_device(device), progress or AuditProgress()
-    source = read_source(spec, path.parent, chosen, progress)
+    torch_device, progress = choose_device(device), progress or AuditProgress()
+    # before the folder is made: wrong input writes nothing
+    source = read_source(spec, out, torch_device, progress)
     folder = create_folder(path)
     with folder.locked():
         folder.write("audit.toml", spec.write().encode())
-        run_stages(spec, source, Workspace(folder, chosen, progress))
+        run_stages(spec, source, Workspace(folder, torch_device, progress))
         folder.finish()
     return folder
 
@@ -58,22 +65,26 @@ def run_audit(
 def run_stages(spec: AuditSpec, source: AuditSource, workspace: Workspace) -> None:
     """The stages of an audit after its data are read."""
     data = prepare_data(spec, source, workspace)
-    plain = train_held_out(workspace, "plain training", data.plain, data.prepared)
+    plain = train_and_measure(workspace, "plain training", data.plain_spec, data.prepared)
     out_of_fold = predict_out_of_fold(workspace, plain, data.prepared)
-    ulc_spec, choice = choose_doubtful_weight(data.ulc, spec, out_of_fold.noise_rate)
-    workspace.progress.on_choice(choice)
-    ulc = train_held_out(workspace, "ULC", ulc_spec, data.prepared)
-    judged = judge_labels(out_of_fold, ulc, data.prepared)
-    if is_better(ulc, plain, judged.noise_rate):
-        handed_over = hand_over_ulc(ulc)
+    ulc_spec, choice = choose_doubtful_weight(data.ulc_spec, spec, out_of_fold.plain_noise_rate)
+    if choice is not None:
+        workspace.progress.on_choice(choice)
+    ulc = train_and_measure(workspace, "ULC", ulc_spec, data.prepared)
+    judgement = judge_audit_labels(out_of_fold, ulc, data.prepared)
+    comparison = compare_models(ulc, plain, judgement.noise_rate)
+    if comparison.ulc_passes:
+        handed_over = hand_over_ulc(ulc, comparison)
     else:
-        handed_over = hand_over_plain(workspace, plain, out_of_fold, data.prepared)
-    choices = (*data.choices, choice)
-    results = AuditResults(spec, data, choices, plain, ulc, judged, handed_over)
-    write_results(workspace.folder, results)
+        handed_over = hand_over_plain(
+            workspace, plain, comparison, out_of_fold.confusion, data.prepared
+        )
+    choices = data.choices if choice is None else (*data.choices, choice)
+    results = AuditResults(spec, data, choices, plain, ulc, judgement, handed_over)
+    write_audit(workspace.folder, results)
 
 
-def start_fresh(spec: AuditSpec, out: Path) -> None:
+def start_fresh_audit(spec: AuditSpec, out: Path) -> None:
     """Remove the folder of an audit of this spec, if there is one."""
     path = out / spec.folder_name
     if (path / "audit.toml").is_file():

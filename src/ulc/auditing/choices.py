@@ -5,16 +5,19 @@ from importlib.util import find_spec
 
 import torch
 
+from ulc.algorithms import configure
 from ulc.auditing.spec import AuditSpec, Choice
 from ulc.config import NetworkSpec, RunSpec, merge
+from ulc.data.held_out import count_held_out
 from ulc.data.sources.source import Source
 from ulc.settings.automatic import settings
+from ulc.typing import Integers
 
 BACKBONE = "efficientnet-lite0"
-# About 2,000 steps in 12 to 25 epochs, and at least 400 steps in up to 100 epochs. Longer trainings
-# memorise wrong labels, shorter ones learn too little.
-STEPS, FEWEST_STEPS = 2_000, 400
-FEWEST_EPOCHS, MOST_EPOCHS, MOST_OF_ALL = 12, 25, 100
+# Vectors: about 2,000 steps in 12 to 25 epochs, and at least 400 steps in up to 100 epochs. Longer
+# trainings memorise wrong labels, shorter ones learn too little.
+VECTOR_STEPS, FEWEST_VECTOR_STEPS = 2_000, 400
+FEWEST_VECTOR_EPOCHS, MOST_VECTOR_EPOCHS, MOST_EPOCHS_FOR_FEW_STEPS = 12, 25, 100
 HELD_OUT, HELD_OUT_OF_FEW, FEW = 0.1, 0.2, 2_000
 MOST_HELD_OUT = 2_000  # rows; more would hardly make the comparison more precise
 MUCH_NOISE = 0.35  # halfway between the rates for which the literature sets λ_u to 0 and to 25
@@ -32,7 +35,7 @@ def choose_backbone(
         why = SET_BY_USER if spec.embed != "auto" else "these are no images"
         return wanted, Choice("pretrained features", wanted or "none", why, "--embed")
     if device.type != "cpu":
-        why = "a network learns from the images on a GPU"
+        why = "with a GPU, a network is trained on the images themselves"
         return None, Choice("pretrained features", "none", why, "--embed")
     if find_spec("efficientnet_lite_pytorch") is None:
         why = "they would help; pip install 'ulc[embed]' installs them"
@@ -41,21 +44,17 @@ def choose_backbone(
     return BACKBONE, Choice("pretrained features", BACKBONE, why, "--embed")
 
 
-def choose_held_out(spec: AuditSpec, rows: int) -> tuple[float, Choice]:
-    """The share of rows that are held out."""
+def choose_held_out(spec: AuditSpec, given: Integers) -> tuple[float, Choice]:
+    """The share of rows that are held out, for rows with these given labels."""
+    rows = len(given)
     if spec.held_out is not None:
         share, why = spec.held_out, SET_BY_USER
     else:
         few = rows < FEW
         share = HELD_OUT_OF_FEW if few else min(HELD_OUT, MOST_HELD_OUT / rows)
         why = "both models are compared on them; they are judged like all rows"
-    count = rows - count_learned(rows, share)
+    count = count_held_out(given, share)
     return share, Choice("rows held out", f"{count} of {rows}", why, "--held-out")
-
-
-def count_learned(rows: int, share: float) -> int:
-    """How many rows are learned from if this share is held out."""
-    return rows - max(1, round(share * rows))
 
 
 def choose_network(
@@ -75,30 +74,42 @@ def choose_network(
     return chosen, Choice("network", name, why, "--network")
 
 
-def choose_epochs(spec: AuditSpec, shape: tuple[int, ...], learned: int) -> tuple[int, Choice]:
-    """Epochs of both trainings, for `learned` rows of this shape."""
+def choose_epochs(
+    spec: AuditSpec, shape: tuple[int, ...], training_rows: int
+) -> tuple[int, Choice]:
+    """Epochs of both trainings, for so many rows of this shape to learn from."""
     if spec.epochs is not None:
         return spec.epochs, Choice("epochs", str(spec.epochs), SET_BY_USER, "--epochs")
-    ulc = settings("ulc", shape, learned, None, spec.options)
+    ulc = settings("ulc", shape, training_rows, None, spec.options)
     if len(shape) == 1:
-        steps = max(1, learned // ulc.options["batch_size"])
-        epochs = min(MOST_EPOCHS, max(FEWEST_EPOCHS, math.ceil(STEPS / steps)))
-        epochs = max(epochs, min(MOST_OF_ALL, math.ceil(FEWEST_STEPS / steps)))
-        why = f"{epochs * steps} steps for {learned} rows"
+        steps = max(1, training_rows // ulc.options["batch_size"])
+        epochs = max(FEWEST_VECTOR_EPOCHS, math.ceil(VECTOR_STEPS / steps))
+        epochs = min(MOST_VECTOR_EPOCHS, epochs)
+        least = math.ceil(FEWEST_VECTOR_STEPS / steps)
+        epochs = max(epochs, min(MOST_EPOCHS_FOR_FEW_STEPS, least))
+        why = f"{epochs * steps} steps for {training_rows} rows"
     else:
-        epochs, why = ulc.epochs, f"as for images, with {learned} of them"
+        epochs = ulc.epochs
+        why = f"the preset for images, for {training_rows} training images"
     return epochs, Choice("epochs", str(epochs), why, "--epochs")
 
 
 def choose_doubtful_weight(
-    ulc: RunSpec, spec: AuditSpec, noise_rate: float
-) -> tuple[RunSpec, Choice]:
-    """ULC's spec with the weight of doubtful labels (λ_u), which depends on the noise rate."""
+    ulc_spec: RunSpec, spec: AuditSpec, plain_noise_rate: float
+) -> tuple[RunSpec, Choice | None]:
+    """ULC's spec with the weight of doubtful labels (λ_u), which depends on the noise rate.
+
+    There is no choice with FixMatch, which does not use this weight.
+    """
+    config = configure("ulc", ulc_spec.options).model_dump()
+    if config["semi_supervised"] == "fixmatch":
+        return ulc_spec, None
+    weight = config["doubtful_weight"]
     if "doubtful_weight" in spec.options:
-        weight, why = spec.options["doubtful_weight"], SET_BY_USER
+        why = SET_BY_USER
     else:
-        weight = ulc.options.get("doubtful_weight", 25.0) if noise_rate > MUCH_NOISE else 0.0
-        why = f"about {100 * noise_rate:.0f} % of the labels are estimated wrong"
-    options = merge(ulc.options, {"doubtful_weight": weight})
+        weight = weight if plain_noise_rate > MUCH_NOISE else 0.0
+        why = f"about {100 * plain_noise_rate:.0f} % of the labels are estimated wrong"
+    options = merge(ulc_spec.options, {"doubtful_weight": weight})
     choice = Choice("weight of doubtful labels", f"{weight:g}", why, "--set doubtful_weight=…")
-    return ulc.model_copy(update={"options": options}), choice
+    return ulc_spec.model_copy(update={"options": options}), choice

@@ -10,6 +10,7 @@ from ulc.auditing import choices
 from ulc.auditing.spec import AuditProgress, AuditSpec, Choice
 from ulc.auditing.workspace import Workspace
 from ulc.config import DataSpec, RunSpec
+from ulc.data.held_out import count_held_out
 from ulc.data.prepare import Prepared, prepare
 from ulc.data.sources import load_source
 from ulc.data.sources.source import Source
@@ -36,13 +37,13 @@ class AuditSource:
 class AuditData:
     """Prepared data with rows held out, and the specs of the two trainings.
 
-    ulc: without the weight of doubtful labels, which depends on the label noise
+    ulc_spec: without the weight of doubtful labels, which depends on the label noise
     choices: all choices so far
     """
 
     prepared: Prepared
-    plain: RunSpec
-    ulc: RunSpec
+    plain_spec: RunSpec
+    ulc_spec: RunSpec
     choices: tuple[Choice, ...]
 
 
@@ -57,9 +58,10 @@ def read_source(
         source = load_source(spec.data, on_progress)
     backbone, choice = choices.choose_backbone(spec, source, device)
     progress.on_choice(choice)
-    configure("ulc", spec.options)
+    configure("ulc", spec.options)  # only to raise for wrong settings
     if backbone is None:
         shape = source.inputs.shape[1:]
+        # only to raise for wrong settings
         network_maker(spec.network, shape, len(source.class_names), device)
         return AuditSource(source, None, choice)
     check_images(source)
@@ -67,30 +69,35 @@ def read_source(
     return AuditSource(source, embedder, choice)
 
 
-def prepare_data(spec: AuditSpec, read: AuditSource, workspace: Workspace) -> AuditData:
+def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspace) -> AuditData:
     """Embed images if that was chosen, choose the trainings, and prepare the data."""
-    data, source = spec.data, read.source
-    if read.embedder is not None:
-        data, source = embed_source(source, read.embedder, workspace)
-    shape, rows = source.inputs.shape[1:], len(source.labels)
-    share, held_out = choices.choose_held_out(spec, rows)
+    data, source = spec.data, audit_source.source
+    if audit_source.embedder is not None:
+        data, source = embed_source(source, audit_source.embedder, workspace)
+    shape = source.inputs.shape[1:]
+    share, held_out_choice = choices.choose_held_out(spec, source.labels)
     network, network_choice = choices.choose_network(spec, source, workspace.device)
-    learned = choices.count_learned(rows, share)
-    epochs, epochs_choice = choices.choose_epochs(spec, shape, learned)
-    made = (held_out, network_choice, epochs_choice)
-    for choice in made:
+    training_rows = len(source.labels) - count_held_out(source.labels, share)
+    epochs, epochs_choice = choices.choose_epochs(spec, shape, training_rows)
+    new_choices = (held_out_choice, network_choice, epochs_choice)
+    for choice in new_choices:
         workspace.progress.on_choice(choice)
     common = {"data": data, "network": network, "seed": spec.seed, "held_out": share}
-    plain = settings("ce", shape, learned, epochs, None).model_copy(update=common)
-    ulc = settings("ulc", shape, learned, epochs, spec.options).model_copy(update=common)
-    prepared = prepare(plain, workspace.device, source=source)
-    return AuditData(prepared, plain, ulc, (read.choice, *made))
+    plain_spec = settings("ce", shape, training_rows, epochs, None)
+    plain_spec = plain_spec.model_copy(update=common)
+    ulc_spec = settings("ulc", shape, training_rows, epochs, spec.options)
+    ulc_spec = ulc_spec.model_copy(update=common)
+    prepared = prepare(plain_spec, workspace.device, source=source)
+    return AuditData(prepared, plain_spec, ulc_spec, (audit_source.choice, *new_choices))
 
 
 def embed_source(
     source: Source, embedder: Embedder, workspace: Workspace
 ) -> tuple[DataSpec, Source]:
-    """The images as features, in the file features.npz of the audit's folder."""
+    """Embed the images, write features.npz to the audit's folder, and read it.
+
+    Return its spec and its content.
+    """
     file = workspace.folder.path / "features.npz"
     with workspace.progress.embedding(embedder.backbone.name) as on_progress:
         embed(source, embedder, on_progress=on_progress).write(file)

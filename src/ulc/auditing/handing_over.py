@@ -3,16 +3,28 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ulc.auditing.out_of_fold import OutOfFold
-from ulc.auditing.workspace import HeldOutRun, Workspace
+from ulc.auditing.trainings import HeldOutRun
+from ulc.auditing.workspace import Workspace
 from ulc.data.prepare import Prepared
 from ulc.labels.confusion import ConfusionModel
 from ulc.storage.run_folder import RunFolder
 from ulc.typing import Floats, Integers
 
 ONE_SIDED_95 = 1.64  # standard errors that chance exceeds in 5 % of cases
-SOME_NOISE = 0.1  # above this noise rate ULC need not win, only not lose
+NOISE_FOR_DRAW = 0.1  # from this noise rate on, a draw is enough for ULC
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The comparison of both models on the held-out rows.
+
+    ulc_passes: whether ULC's model is handed over; reason: for people
+    """
+
+    ulc_passes: bool
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -20,7 +32,9 @@ class HandedOver:
     """The model that is handed over.
 
     run: its training; reason: which model it is and why, for people
-    confusion: fitted to predictions of such a model for rows that it did not learn from
+    confusion: the confusion model by which `ulc predict` scores labels (noise.json). For ULC:
+        fitted to its predictions for held-out rows. For plain: fitted to the out-of-fold
+        predictions, whose models train for fewer epochs.
     """
 
     run: RunFolder
@@ -28,45 +42,73 @@ class HandedOver:
     confusion: ConfusionModel
 
 
-def hand_over_ulc(ulc: HeldOutRun) -> HandedOver:
-    """ULC's model, with a confusion model fitted to its predictions for the held-out rows."""
-    return HandedOver(ulc.folder, "ULC's model", ConfusionModel.fit(ulc.probability, ulc.given))
+def compare_models(ulc: HeldOutRun, plain: HeldOutRun, noise_rate: float) -> Comparison:
+    """Whether ULC predicts the held-out labels well enough to be handed over.
 
-
-def hand_over_plain(
-    workspace: Workspace, plain: HeldOutRun, out_of_fold: OutOfFold, prepared: Prepared
-) -> HandedOver:
-    """A plain model that is trained again on all rows, held-out ones included, for all epochs.
-
-    So a user who does not need ULC gets what plain training gives.
-    """
-    spec = plain.folder.spec.model_copy(update={"held_out": 0.0})
-    run = workspace.train("plain training on all rows", spec, prepared.with_all_rows())
-    reason = "the plain model, trained again on all rows, as ULC's is not clearly better"
-    return HandedOver(run, reason, out_of_fold.confusion)
-
-
-def is_better(ulc: HeldOutRun, plain: HeldOutRun, noise_rate: float) -> bool:
-    """Whether ULC predicts the held-out labels better than plain training.
-
-    Both predict the same rows, so the test is paired: it counts rows that only one of them
-    predicts. With little noise ULC must win significantly (5 %, one-sided), and in the mean over
-    classes too. With much noise a draw is enough, because plain training then learns wrong labels;
-    in the mean over classes ULC may lose by one standard error.
+    Both models predict the same rows, so the test is paired: it counts rows that only one of them
+    predicts. Below 10 % noise ULC must win significantly (5 %, one-sided), and win in the mean over
+    classes too. From 10 % noise on a draw is enough, because plain training then learns wrong
+    labels; in the mean over classes ULC may lose by one standard error.
     """
     won = ulc.hits & ~plain.hits
     lost = plain.hits & ~ulc.hits
-    lead, error = int(won.sum() - lost.sum()), np.sqrt((won | lost).sum())
+    differs = won | lost
+    lead, error = int(won.sum() - lost.sum()), np.sqrt(differs.sum())
     balanced_lead = mean_over_classes(won.astype(float) - lost, ulc.given)
-    balanced_error = np.sqrt(mean_over_classes((won | lost).astype(float), ulc.given, power=2))
-    if noise_rate >= SOME_NOISE:
-        return bool(lead >= 0 and balanced_lead >= -balanced_error)
-    return bool(lead > ONE_SIDED_95 * error and balanced_lead > 0)
+    balanced_error = np.sqrt(variance_of_class_mean(differs, ulc.given))
+    if noise_rate >= NOISE_FOR_DRAW:
+        if lead < 0:
+            return Comparison(False, "ULC is worse on held-out rows")
+        if balanced_lead < -balanced_error:
+            return Comparison(False, "ULC is worse on held-out rows in the mean over classes")
+        return Comparison(True, "it is at least as good on held-out rows")
+    if lead <= ONE_SIDED_95 * error:
+        return Comparison(False, "ULC is not significantly better")
+    if balanced_lead <= 0:
+        return Comparison(False, "ULC is not better in the mean over classes")
+    return Comparison(True, "it is significantly better on held-out rows")
 
 
-def mean_over_classes(values: Floats, given: Integers, power: int = 1) -> float:
-    """Mean over the K classes of their means; with power 2, Σ_k (sum_k / n_k²) / K²."""
+def hand_over_ulc(ulc: HeldOutRun, comparison: Comparison) -> HandedOver:
+    """ULC's model, with a confusion model fitted to its predictions for the held-out rows."""
+    reason = f"ULC's model, as {comparison.reason}"
+    return HandedOver(ulc.folder, reason, ConfusionModel.fit(ulc.probability, ulc.given))
+
+
+def hand_over_plain(
+    workspace: Workspace,
+    plain: HeldOutRun,
+    comparison: Comparison,
+    confusion: ConfusionModel,
+    prepared: Prepared,
+) -> HandedOver:
+    """A plain model that is trained again on all rows, held-out ones included, for all epochs.
+
+    So the model equals that of `ulc train` with algorithm ce and the same settings.
+
+    confusion: fitted to the out-of-fold predictions
+    """
+    spec = plain.folder.spec.model_copy(update={"held_out": 0.0})
+    run = workspace.train("plain training on all rows", spec, prepared.with_all_rows())
+    reason = f"the plain model, trained again on all rows, as {comparison.reason}"
+    return HandedOver(run, reason, confusion)
+
+
+def mean_over_classes(values: Floats, given: Integers) -> float:
+    """Mean over the classes that occur of the means of their values."""
     sizes = np.bincount(given)
-    sums = np.bincount(given, weights=values)
     present = sizes > 0
-    return float((sums[present] / sizes[present] ** power).sum() / present.sum() ** power)
+    return float((np.bincount(given, values)[present] / sizes[present]).mean())
+
+
+def variance_of_class_mean(differs: NDArray[np.bool_], given: Integers) -> float:
+    """Variance of `mean_over_classes` of paired differences, if each is −1 or 1 by chance.
+
+    With d_k of the n_k rows of class k differing: Σ_k (d_k / n_k²) / K².
+
+    differs: (V,) rows whose difference is not 0
+    """
+    sizes = np.bincount(given)
+    present = sizes > 0
+    counts = np.bincount(given, differs)[present]
+    return float((counts / sizes[present] ** 2).sum() / present.sum() ** 2)

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ulc.auditing.out_of_fold import OutOfFold, fit_confusion
-from ulc.auditing.workspace import HeldOutRun
+from ulc.auditing.trainings import HeldOutRun
 from ulc.data.prepare import Prepared
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.files import LabelFiles
 from ulc.labels.judgement import Judgement
 from ulc.typing import Floats, Integers
 
-THRESHOLD = 0.5  # a label is doubted if it is more likely wrong than right
+THRESHOLD = 0.5  # a label with a lower score is more likely wrong than right
 MEMORISED_SHARE = 0.75  # of the labels that ULC would not predict as held-out rows
 SMALL_GAP = 0.05  # between learned and held-out labels: no sign of memorising
 
@@ -31,11 +31,13 @@ class AuditJudgement:
 
     @property
     def noise_rate(self) -> float:
-        """Expected share of wrong labels."""
+        """Expected share of wrong labels: `noise_rate` in audit.json."""
         return float(1 - self.labels.believed.clean_probability.mean())
 
 
-def judge_labels(out_of_fold: OutOfFold, ulc: HeldOutRun, prepared: Prepared) -> AuditJudgement:
+def judge_audit_labels(
+    out_of_fold: OutOfFold, ulc: HeldOutRun, prepared: Prepared
+) -> AuditJudgement:
     """Judge every label by the geometric mean of the out-of-fold and ULC's predictions.
 
     ULC is robust but in-sample; the plain models are out-of-sample but not robust. If ULC has
@@ -62,9 +64,9 @@ def judge_labels(out_of_fold: OutOfFold, ulc: HeldOutRun, prepared: Prepared) ->
 
 
 def has_memorised(judgement: Judgement, learned: Integers, ulc: HeldOutRun) -> bool:
-    """Whether ULC predicts nearly all labels that it learned from, but not the held-out ones.
+    """Whether ULC predicts the labels it learned from much more often than the held-out ones.
 
-    With agreement a on held-out and s on learned labels: s − a > 0.75·(1 − a), and > 0.05.
+    With agreement a on held-out and s on learned rows: s − a > 0.75·(1 − a) and s − a > 0.05.
     """
     hits = judgement.prediction[learned].argmax(1) == judgement.given[learned]
     gap = hits.mean() - ulc.agreement

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ulc.auditing.workspace import HeldOutRun, Workspace
+from ulc.auditing.trainings import HeldOutRun
+from ulc.auditing.workspace import Workspace
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.duplicates import Copies, find_copies
 from ulc.storage.files import read_npz
@@ -20,7 +21,8 @@ from ulc.typing import Floats, Integers
 
 FOLDS = 5
 FILE = "out_of_fold.npz"
-MOST_PROBABILITIES, FEWEST_ROWS = 500_000, 2_000  # sizes of the sample for a confusion model
+# a confusion model is fitted to at most max(2,000, 500,000 / K) rows
+MOST_PROBABILITIES, FEWEST_ROWS = 500_000, 2_000
 
 
 @dataclass(frozen=True)
@@ -29,16 +31,16 @@ class OutOfFold:
 
     probability: (N, K)
     confusion: confusion model fitted to the given labels beside these predictions
-    noise_rate: expected share of wrong labels
+    plain_noise_rate: expected share of wrong labels by these predictions alone; chooses λ_u
     """
 
     probability: Floats
     confusion: ConfusionModel
-    noise_rate: float
+    plain_noise_rate: float
 
 
 def predict_out_of_fold(workspace: Workspace, plain: HeldOutRun, prepared: Prepared) -> OutOfFold:
-    """Train on all folds but one, for each fold, and fit the label noise to the predictions.
+    """For each fold, train on the other folds and predict it; fit a confusion model to the result.
 
     Predictions of an audit that was stopped are read from its folder.
     """
@@ -61,7 +63,9 @@ def read_probability(folder: RunFolder, prepared: Prepared) -> Floats:
     try:
         probability: Floats = read_npz(folder.path / FILE)["probability"]
     except (KeyError, ValueError) as error:
-        raise folder.damaged(FILE, error) from None
+        raise InputError(
+            f"{folder.path / FILE} is damaged ({first_line(error)}); audit anew with --fresh"
+        ) from None
     if probability.shape != (len(prepared.all_rows), len(prepared.class_names)):
         raise InputError(f"{folder.path}: the data have changed since; audit anew with --fresh")
     return probability
@@ -93,7 +97,7 @@ def cross_validate(
     fold = assign_folds(given, folds, np.random.default_rng(spec.seed))
     fold = keep_copies_together(fold, find_copies(data.stored.cpu().numpy()))
     probability = np.zeros((len(given), data.num_classes), np.float32)
-    for each in range(min(folds, len(given))):
+    for each in range(folds):
         held_out = np.flatnonzero(fold == each)
         if len(held_out) == 0:
             continue

@@ -7,7 +7,7 @@ from ulc.auditing.data import AuditData
 from ulc.auditing.handing_over import HandedOver
 from ulc.auditing.judging import THRESHOLD, AuditJudgement
 from ulc.auditing.spec import AuditSpec, Choice
-from ulc.auditing.workspace import HeldOutRun
+from ulc.auditing.trainings import HeldOutRun
 from ulc.evaluation.judgement_scores import score_judgement
 from ulc.storage.run_folder import RunFolder
 
@@ -27,11 +27,11 @@ class AuditResults:
     choices: tuple[Choice, ...]
     plain: HeldOutRun
     ulc: HeldOutRun
-    judged: AuditJudgement
+    judgement: AuditJudgement
     handed_over: HandedOver
 
 
-def write_results(folder: RunFolder, results: AuditResults) -> None:
+def write_audit(folder: RunFolder, results: AuditResults) -> None:
     """Write model, labels, confusion models, summary.json and audit.json."""
     run = results.handed_over.run
     for name in COPIED:
@@ -39,20 +39,22 @@ def write_results(folder: RunFolder, results: AuditResults) -> None:
             folder.write(name, run.read(name))
     spec = run.spec.model_copy(update={"data": results.spec.data})
     folder.write("spec.toml", spec.write().encode())
-    results.judged.labels.write(folder)
-    folder.write_json("confusion.json", results.judged.confusion.model_dump(mode="json"))
+    results.judgement.labels.write(folder)
+    # behind labels.csv
+    folder.write_json("confusion.json", results.judgement.confusion.model_dump(mode="json"))
+    # for `ulc predict`
     folder.write_json("noise.json", results.handed_over.confusion.model_dump(mode="json"))
-    folder.write_json("summary.json", summarise(results))
+    folder.write_json("summary.json", summarise_audit(results))
     folder.write_json("audit.json", describe_audit(results))
 
 
-def summarise(results: AuditResults) -> dict[str, Any]:
+def summarise_audit(results: AuditResults) -> dict[str, Any]:
     """summary.json of the handed-over run, with scores of the audit's own judgement."""
     summary: dict[str, Any] = results.handed_over.run.read_json("summary.json")
     truth = results.data.prepared.all_truth
     if truth.train is not None:
-        judgement = results.judged.labels.believed
-        summary["labels"] = score_judgement(judgement, truth.train, truth.small, THRESHOLD)
+        believed = results.judgement.labels.believed
+        summary["labels"] = score_judgement(believed, truth.train, truth.small, THRESHOLD)
     return summary
 
 
@@ -63,17 +65,17 @@ def describe_audit(results: AuditResults) -> dict[str, Any]:
         "format": 1,
         "data": results.spec.data.model_dump(mode="json"),
         "choices": [vars(choice) for choice in results.choices],
-        "noise_rate": results.judged.noise_rate,
+        "noise_rate": results.judgement.noise_rate,
         "held_out": len(results.ulc.given),
         "plain": results.plain.summary,
         "ulc": results.ulc.summary,
-        "judged_by": results.judged.judged_by,
+        "judged_by": results.judgement.judged_by,
         "handed_over": results.handed_over.run.spec.algorithm,
-        "why": f"{results.handed_over.reason}; {compare(results.plain, results.ulc)}",
+        "why": f"{results.handed_over.reason}; {describe_agreement(results.plain, results.ulc)}",
     } | ({"skipped": skipped} if skipped else {})
 
 
-def compare(plain: HeldOutRun, ulc: HeldOutRun) -> str:
+def describe_agreement(plain: HeldOutRun, ulc: HeldOutRun) -> str:
     """The agreement of both models with the held-out labels, for people."""
     return (
         f"of {len(plain.given)} held-out labels ULC predicts {100 * ulc.agreement:.1f} %, plain "

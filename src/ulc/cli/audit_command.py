@@ -59,11 +59,19 @@ def audit(
     ] = None,
     held_out: Annotated[
         float | None,
-        typer.Option(help="Share of rows held out from training. Default: 0.1, of few rows 0.2."),
+        typer.Option(
+            help="Share of rows held out from training. Default: 0.2 below 2,000 rows, else 0.1, "
+            "at most 2,000 rows."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     setting: Setting = None,
-    fresh: Annotated[bool, typer.Option(help="Repeat a finished audit.")] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            help="Delete the audit folder of these settings, if there is one, and audit again."
+        ),
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for audit folders.")] = Path("audits"),
     device: Device = "auto",
     as_json: Json = False,
@@ -71,11 +79,11 @@ def audit(
 ) -> None:
     """Find the wrong labels in your data, with suggestions, and get a model.
 
-    Trains a plain model and ULC, judges every label, and hands over the model that predicts the
-    labels of held-out rows better. Prints each setting that it chooses, with the option that sets
-    it. A stopped audit goes on.
+    Trains a plain model and ULC, judges every label, and hands over ULC's model if a comparison on
+    held-out rows allows it, else a plain model. Prints each setting that it chooses, with the
+    option that sets it. A stopped audit goes on.
     """
-    from ulc.auditing import audit_spec, start_fresh
+    from ulc.auditing import audit_spec, start_fresh_audit
     from ulc.cli import parse
 
     spec = audit_spec(
@@ -98,7 +106,7 @@ def audit(
         seed=seed,
     )
     if fresh:
-        start_fresh(spec, out)
+        start_fresh_audit(spec, out)
     run_and_print(spec, out, device, as_json=as_json, quiet=quiet)
 
 
@@ -165,14 +173,14 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
 
 
 def describe_scores(folder: "RunFolder") -> list[str]:
-    """Precision and recall of the doubted labels, where true labels are known."""
+    """Precision and recall of the labels with score below 0.5, where true labels are known."""
     scores = folder.read_json("summary.json").get("labels") or {}
     if scores.get("precision") is None or scores.get("recall") is None:
         return []
     precision, recall = 100 * scores["precision"], 100 * scores["recall"]
     return [
-        f"By the true labels: {precision:.0f} % of the doubted labels are wrong, and {recall:.0f} "
-        "% of the wrong labels are doubted."
+        f"By the true labels: of the labels with score below 0.5, {precision:.0f} % are wrong; of "
+        f"the wrong labels, {recall:.0f} % have such a score."
     ]
 
 
@@ -182,8 +190,9 @@ def describe_warnings(content: dict[str, Any]) -> list[str]:
     for who, title in (("plain", "plain training"), ("ulc", "ULC")):
         signs = content[who]["warnings"]
         if signs:
+            times = "once, in" if len(signs) == 1 else f"{len(signs)} times, last in"
             found.append(
-                f"{title} showed signs of collapse {len(signs)} times, last in {signs[-1]}; "
+                f"{title} showed signs of collapse {times} {signs[-1]}; "
                 f"the model of epoch {content[who]['kept_epoch']} was kept."
             )
     return found + [

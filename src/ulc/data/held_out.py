@@ -34,4 +34,9 @@ def draw_held_out(given: Integers, share: float, rng: np.random.Generator) -> In
     order = rng.permutation(len(given))
     _, first = np.unique(given[order], return_index=True)
     spare = np.delete(order, first)
-    return np.sort(spare[: max(1, round(share * len(given)))])
+    return np.sort(spare[: count_held_out(given, share)])
+
+
+def count_held_out(given: Integers, share: float) -> int:
+    """How many rows `draw_held_out` draws."""
+    return min(max(1, round(share * len(given))), len(given) - len(np.unique(given)))

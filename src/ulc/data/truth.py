@@ -1,4 +1,8 @@
-"""True labels and the test set, which only evaluation receives."""
+"""True labels and the test set, which no algorithm can reach.
+
+Only code that scores (`training/scores.py`, `auditing/results.py`) reads them, and passes arrays to
+`evaluation`.
+"""
 
 from dataclasses import dataclass
 

@@ -1,0 +1,65 @@
+"""Trainings of an audit: runs in a folder below the audit's, measured on held-out rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ulc.auditing.workspace import Workspace
+from ulc.config import RunSpec
+from ulc.data.prepare import Prepared
+from ulc.errors import InputError
+from ulc.storage.run_folder import RunFolder
+from ulc.training.model import Model
+from ulc.typing import Floats, Integers
+
+
+@dataclass(frozen=True)
+class HeldOutRun:
+    """A finished run, and its predictions for the V held-out rows.
+
+    probability: (V, K) predicted by its model; given: (V,) labels as they came
+    """
+
+    folder: RunFolder
+    probability: Floats
+    given: Integers
+
+    @property
+    def hits(self) -> NDArray[np.bool_]:
+        """(V,) held-out rows whose given label is predicted."""
+        return self.probability.argmax(1) == self.given
+
+    @property
+    def agreement(self) -> float:
+        """Share of the held-out rows whose given label is predicted."""
+        return float(self.hits.mean())
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The record of this run in audit.json."""
+        records = self.folder.records
+        signs = [
+            f"epoch {record['epoch']}: {sign}"
+            for record in records
+            for sign in record["held_out"].get("signs", ())
+        ]
+        return {
+            "run": self.folder.path.name,
+            "held_out_agreement": self.agreement,
+            "kept_epoch": self.folder.read_json("summary.json")["kept_epoch"],
+            "epochs": len(records),
+            "warnings": signs,
+        }
+
+
+def train_and_measure(
+    workspace: Workspace, title: str, spec: RunSpec, prepared: Prepared
+) -> HeldOutRun:
+    """Train a run without the held-out rows, and predict the held-out rows with its model."""
+    if prepared.held_out is None:
+        raise InputError("an audit needs held-out rows; set held_out above 0")
+    folder = workspace.train(title, spec, prepared)
+    probability = Model.load(folder).predict_stored(prepared.held_out.stored.cpu())
+    return HeldOutRun(folder, probability, prepared.held_out.given.cpu().numpy())
