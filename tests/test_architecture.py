@@ -1,4 +1,4 @@
-"""The rules of docs/ARCHITECTURE.md, checked over all files at once; each rule can be broken."""
+"""The rules that docs/ARCHITECTURE.md says are checked here; a breach of each is noticed."""
 
 import ast
 import importlib
@@ -39,7 +39,7 @@ class File:
     text: str
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         """The subpackage, or the module of the package itself."""
         return self.path.split("/")[0].removesuffix(".py")
 
@@ -69,20 +69,20 @@ Files = list[File]
 def imports_of_higher_layers(files: Files) -> Iterator[str]:
     for file in files:
         for name in file.ours:
-            if LEVEL[name.split(".")[1]] > LEVEL[file.room]:
+            if LEVEL[name.split(".")[1]] > LEVEL[file.package]:
                 yield f"{file.path} imports {name}"
 
 
 def ways_to_the_truth(files: Files) -> Iterator[str]:
     for file in files:
-        for name in file.ours if file.room in {"algorithms", "blocks"} else ():
+        for name in file.ours if file.package in {"algorithms", "blocks"} else ():
             if name.startswith(("ulc.data.truth", "ulc.data.prepare", "ulc.evaluation")):
                 yield f"{file.path} imports {name}"
 
 
 def imports_between_algorithms(files: Files) -> Iterator[str]:
     for file in files:
-        if file.room == "algorithms" and file.path != "algorithms/__init__.py":
+        if file.package == "algorithms" and file.path != "algorithms/__init__.py":
             for name in file.ours - {"ulc.algorithms.base"}:
                 if name.startswith("ulc.algorithms"):
                     yield f"{file.path} imports {name}"
@@ -91,7 +91,7 @@ def imports_between_algorithms(files: Files) -> Iterator[str]:
 def tensors_among_arrays(files: Files) -> Iterator[str]:
     for file in files:
         packages = {name.split(".")[0] for name in file.imports}
-        if file.room in NO_TORCH and file.path not in TENSORS_TOO and "torch" in packages:
+        if file.package in NO_TORCH and file.path not in TENSORS_TOO and "torch" in packages:
             yield f"{file.path} imports torch"
 
 
@@ -99,7 +99,7 @@ def prints_outside_the_command(files: Files) -> Iterator[str]:
     for file in files:
         calls = (node.func for node in file.nodes if isinstance(node, ast.Call))
         names = {name.id for name in calls if isinstance(name, ast.Name)}
-        if file.room != "cli" and "print" in names:
+        if file.package != "cli" and "print" in names:
             yield f"{file.path} prints"
 
 
@@ -113,7 +113,7 @@ def modules_beyond_the_limit(files: Files) -> Iterator[str]:
 def long_files(files: Files) -> Iterator[str]:
     for file in files:
         count = len(file.text.splitlines())
-        if file.room not in {"algorithms", "testing"} and count > MOST_LINES:
+        if file.package not in {"algorithms", "testing"} and count > MOST_LINES:
             yield f"{file.path} has {count} lines, more than {MOST_LINES}"
 
 
