@@ -199,15 +199,14 @@ def test_show_tells_the_health_of_a_run(ulc):
     assert run["health"]["confused_pairs"] == [{"given": "dog [x]", "suggested": "cat", "count": 2}]
 
 
-def test_a_run_made_before_health_was_written_is_shown_without(ulc):
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_run_whose_health_is_missing_says_so(ulc, options):
     np.savez("toy.npz", X=np.arange(24.0).reshape(12, 2), y=["cat", "dog"] * 6)
     folder = judged_run(DataSpec(source="npz", path="toy.npz"), {})
     (folder.path / "health.json").unlink()
-    code, printed = ulc("show", folder.path)
-    assert code == 0
-    assert "expected wrong" not in printed.out
-    code, printed = ulc("show", folder.path, "--json")
-    assert json.loads(printed.out)[0]["health"] is None
+    code, printed = ulc("show", folder.path, *options)
+    assert code == 2
+    assert "health.json is missing from the run; train it again with --fresh" in printed.err
 
 
 @pytest.mark.parametrize("there", [True, False])

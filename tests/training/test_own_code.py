@@ -124,3 +124,13 @@ def test_the_code_of_this_package_is_not_hashed(write, spec, tmp_path):
     ours = spec.model_copy(update={"algorithm": "ce", "network": NetworkSpec()})
     folder = run(ours, tmp_path / "runs")
     assert folder.read_json("environment.json")["own_code"] == {}
+
+
+def test_a_finished_audit_of_an_edited_network_is_not_read_but_named(write, tmp_path):
+    settings = {"network": "own_net:Net", "epochs": 2}
+    data, out = tmp_path / "data.npz", tmp_path / "audits"
+    ulc.audit(data, out, **settings)
+    ulc.audit(data, out, **settings)
+    write(network=NETWORK + "# better\n")
+    with pytest.raises(InputError, match=f"the file of the network 'own_net:Net' {EDITED}"):
+        ulc.audit(data, out, **settings)

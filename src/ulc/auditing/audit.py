@@ -34,6 +34,7 @@ from ulc.auditing.trainings import train_and_measure
 from ulc.auditing.workspace import Workspace
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training.device import choose_device
+from ulc.training.own_code import check_own_code
 
 
 def run_audit(
@@ -50,7 +51,9 @@ def run_audit(
     """
     path = out / spec.folder_name
     if (path / "done").is_file():
-        return RunFolder.open(path)
+        finished = RunFolder.open(path)
+        check_own_code(finished, finished.spec)
+        return finished
     torch_device, progress = choose_device(device), progress or AuditProgress()
     # before the folder is made: wrong input writes nothing
     source = read_source(spec, out, torch_device, progress)

@@ -1,4 +1,4 @@
-"""A backbone with its heads: logits, and where asked for, what corrupts them."""
+"""A classifier: a backbone with dropout, a linear head and, if asked for, logit noise."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ LOG_VARIANCES = (-10.0, 4.0)  # of the instance's logit noise
 
 
 class HeadSpec(Spec):
-    """What an algorithm wants on top of the backbone."""
+    """The heads that an algorithm needs on the backbone."""
 
     dropout: float = 0.0
     dropout_place: Literal["feature", "last_stage"] = "feature"
@@ -24,7 +24,7 @@ class HeadSpec(Spec):
 
 
 class Output(NamedTuple):
-    """What a network says of a batch.
+    """The output of a network for a batch.
 
     logits: (B, K); features: (B, D) pooled
     log_variance: (B, K) of the instance's logit noise, and class_log_variance: (K, K) of the
@@ -67,7 +67,7 @@ class Classifier(nn.Module):
             self.class_log_variance = nn.Parameter(torch.full((classes, classes), start))
 
     def forward(self, inputs: Tensor) -> Output:
-        """(B, …) inputs to logits and the rest."""
+        """(B, …) inputs to logits, features and log-variances."""
         return self.top(self.trunk(inputs))
 
     if TYPE_CHECKING:
@@ -76,9 +76,9 @@ class Classifier(nn.Module):
             """Torch says Any."""
 
     def trunk(self, inputs: Tensor) -> Tensor:
-        """All below the first dropout."""
+        """The layers below the first dropout."""
         if inputs.ndim == 4 and not getattr(self.backbone, "channels_last", False):
-            # A network of the user's own may `view` what its layers give, as images are numbered.
+            # A network of the user's own may call `view`, which needs contiguous images.
             inputs = inputs.flatten().view(inputs.shape)
         below: nn.Module = self.backbone
         if self.before_last_stage:
@@ -86,7 +86,7 @@ class Classifier(nn.Module):
         return below(inputs)
 
     def top(self, reached: Tensor) -> Output:
-        """All from the first dropout on."""
+        """The first dropout and the layers above it."""
         if self.before_last_stage:
             reached = self.last_stage(self.drop(reached))
         said = F.linear(self.drop(reached), *self.heads())
@@ -128,7 +128,7 @@ class Classifier(nn.Module):
         return logits, log_variance.clamp(*LOG_VARIANCES)
 
     def masked_heads(self, features: Tensor, masks: Tensor) -> Tensor:
-        """(T, M, B) what the heads say of (B, D) features under (T, D) masks.
+        """(T, M, B) outputs of the heads for (B, D) features under (T, D) masks.
 
         The weights are masked instead of the features: one multiplication for all.
         """
@@ -138,22 +138,25 @@ class Classifier(nn.Module):
         return said.unflatten(0, (len(masks), len(bias)))
 
     def heads(self) -> tuple[Tensor, Tensor]:
-        """Weight and bias of all heads, for one multiplication."""
+        """Weight and bias of all heads, joined for one matrix multiplication."""
         if self.noise_head is None:
             return self.head.weight, self.head.bias
         both = (self.head, self.noise_head)
         return torch.cat([each.weight for each in both]), torch.cat([each.bias for each in both])
 
     def last_stage(self, values: Tensor) -> Tensor:
-        """The backbone's, from what its early stages reach to pooled features."""
+        """The backbone's last stage: from the output of its early stages to pooled features."""
         return cast("nn.Module", self.backbone.last_stage)(values)
 
     def drop(self, values: Tensor) -> Tensor:
-        """Dropout, where there is any."""
+        """Apply dropout, if there is any."""
         return values if self.dropout is None else self.dropout(values)
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, object]]:
-        """Noise variances are not decayed: that would pull them to 1, not to 0."""
+        """Parameters for the optimiser; log-variances have no weight decay.
+
+        Weight decay would pull the variances to 1, not to 0.
+        """
         free = {id(self.class_log_variance)}
         if self.noise_head is not None:
             free.add(id(self.noise_head.bias))
@@ -164,5 +167,5 @@ class Classifier(nn.Module):
 
 
 def initial_class_log_variance(classes: int) -> float:
-    """About −7 to twenty classes and −9 at a hundred: the noise on a logit sums over classes."""
+    """−7 for up to 20 classes, about −9 for 100: the noise of a logit is a sum over classes."""
     return -7.0 - 1.25 * max(0.0, math.log(classes / 20))
