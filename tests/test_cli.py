@@ -44,6 +44,17 @@ def test_help_imports_nothing_heavy():
 
 
 @pytest.mark.slow
+def test_importing_the_package_imports_nothing_heavy():
+    script = (
+        "import sys, ulc\n"
+        "assert {'compare', 'sweep', 'train'} <= set(dir(ulc))\n"
+        "heavy = {'torch', 'numpy', 'sklearn', 'pydantic', 'pandas', 'PIL'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_train_imports_neither_a_compiler_nor_scikit_learn(toy, tmp_path):
     """Either takes longer than a short training; only Adam, embeddings and estimators need them."""
     script = (
