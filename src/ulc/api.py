@@ -23,10 +23,10 @@ def train(
     progress: TrainingProgress | None = None,
     fresh: bool = False,
 ) -> Run:
-    """Train as the spec says, in a folder of its own under `out`.
+    """Train as `spec` says, in a run folder under `out`, and return the finished run.
 
-    A stopped run is resumed; a finished one is only read, unless `fresh`. The spec is taken as it
-    is; `ulc.with_preset(spec)` adds the settings of its data set.
+    A stopped run is resumed. A finished run is only read; with `fresh` it is trained again. No
+    setting is added to `spec`; `ulc.with_preset(spec)` adds those that suit the data set.
     """
     if fresh:
         start_fresh(spec, Path(out))
@@ -43,12 +43,14 @@ def apply_decisions(
 ) -> Applied:
     """Write a copy of the run's data with the labels that were decided.
 
+    run: a finished run, or the path of its folder
     decisions: a CSV file or a frame with the columns id, decision (accept, reject or relabel) and
-        label
+        label; None: no decisions
     out: the file to write; None: in the current folder, with the name that `ulc apply` gives it
     accepting: `ulc.Accepting()` accepts the suggestion for every issue without a decision,
-        `ulc.Accepting(below)` only those with a lower label_score
-    force: overwrite the file that the run learned from
+        `ulc.Accepting(below)` only for issues with a lower label_score; None: issues without a
+        decision keep their labels
+    force: allow `out` to be the file that the run learned from, which is then overwritten
     """
     folder = run.folder if isinstance(run, Run) else RunFolder.open(Path(run))
     given = Path(decisions) if isinstance(decisions, str) else decisions
@@ -68,10 +70,10 @@ def audit(
     """Find the wrong labels in your own data, and get a trained model.
 
     data: a folder of class folders, a table, an npz or a Hugging Face data set on the disk
-    settings: embed, network, epochs, held_out, options (of ULC), seed; what is not given is chosen
-        by the data, and `run.folder.read_json("audit.json")` says how
+    settings: embed, network, epochs, held_out, options (of ULC), seed; a setting that is not given
+        is chosen to suit the data; `run.folder.read_json("audit.json")` holds the choices
 
-    A stopped audit is resumed; a finished one is only read, unless `fresh`.
+    A stopped audit is resumed. A finished audit is only read; with `fresh` it is done again.
     """
     spec = audit_spec(data, **settings)
     if fresh:
@@ -80,5 +82,5 @@ def audit(
 
 
 def load_run(path: str | Path) -> Run:
-    """The run in an existing folder."""
+    """Open the run in an existing run folder."""
     return Run(RunFolder.open(Path(path)))

@@ -27,17 +27,17 @@ class StoredSpec(Spec):
 
     @property
     def content(self) -> dict[str, Any]:
-        """All values as JSON types, without those that are None: TOML has no null."""
+        """Return all values as JSON types, without None values, because TOML has no null."""
         content: dict[str, Any] = without_none(self.model_dump(mode="json"))
         return content
 
     def write(self) -> str:
-        """The spec as TOML."""
+        """Return the spec as TOML text."""
         return tomli_w.dumps(self.content)
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """The spec in a TOML file."""
+        """Read a spec from a TOML file."""
         return checked(cls, read_toml(path), where=str(path))
 
     @property
@@ -47,7 +47,7 @@ class StoredSpec(Spec):
 
     @property
     def folder_name(self) -> str:
-        """The title and a hash of all values: one spec, one folder."""
+        """The title and a hash of all values, so that different specs have different folders."""
         content = json.dumps(self.content, sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()[:6]
         return re.sub(r"[^\w.-]", "_", f"{self.title}-{digest}")
@@ -105,9 +105,14 @@ class DataSpec(Spec):
     id: str | None = Field(None, description="column that names each row")
     true: str | None = Field(None, description="column of the true labels, only for evaluation")
     verified: str | None = Field(None, description="column: was this label checked by a person?")
-    features: tuple[str, ...] | None = Field(None, description="columns to learn from; None: all")
+    features: tuple[str, ...] | None = Field(
+        None, description="columns to learn from; None: all other columns"
+    )
     size: int | None = Field(
-        None, ge=8, le=1024, description="height and width in pixels; None: 64, or as it is"
+        None,
+        ge=8,
+        le=1024,
+        description="height and width in pixels; None: the images' common size up to 64, else 64",
     )
     skip_broken: bool = Field(False, description="leave out images that cannot be read")
 
@@ -139,7 +144,7 @@ class NoiseSpec(Spec):
     matrix: tuple[tuple[float, ...], ...] | None = Field(
         None, description="row: true class, column: given class; for kind = 'matrix'"
     )
-    file: str | None = Field(None, description="labels from a file; for kind = 'file'")
+    file: str | None = Field(None, description="file that holds the labels; for kind = 'file'")
     key: str | None = Field(None, description="name of the labels in a file that holds several")
 
     @model_validator(mode="after")
@@ -163,7 +168,7 @@ class NoiseSpec(Spec):
 
 
 class NetworkSpec(Spec):
-    """The backbone, which maps a batch to pooled features."""
+    """Which backbone is used; a backbone maps a batch of inputs to pooled features."""
 
     name: str = Field("auto", description="auto, a built-in name, or your own module:Class")
     width: int | None = Field(
@@ -196,7 +201,7 @@ class RunSpec(StoredSpec):
     noise: NoiseSpec = NoiseSpec()
     network: NetworkSpec = NetworkSpec()
     algorithm: str = "ulc"
-    options: dict[str, Any] = Field(default_factory=dict, description="of the algorithm")
+    options: dict[str, Any] = Field(default_factory=dict, description="options of the algorithm")
     epochs: int = Field(300, ge=1)
     seed: int = Field(0, ge=0)
     held_out: float = Field(
@@ -211,7 +216,7 @@ class RunSpec(StoredSpec):
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file."""
+    """Read the content of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -221,7 +226,10 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:
-    """Build a spec, or raise an InputError that names the wrong key and the valid ones."""
+    """Build a spec of class `kind`; raise an InputError that names the first wrong key.
+
+    where: name of the content in the error message
+    """
     try:
         return kind.model_validate(dict(content) if isinstance(content, Mapping) else content)
     except ValidationError as error:
@@ -238,17 +246,17 @@ def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:
 
 
 def configured(kind: type[S], options: Mapping[str, Any], *, where: str) -> S:
-    """The defaults of `kind` with these options over them, section by section.
+    """Build a spec from the defaults of `kind`; `options` replace defaults, section by section.
 
-    The rest of a section keeps the defaults of `kind`, not those of the section's own class: an
-    algorithm may have other defaults for its optimiser than the optimiser's class.
+    A section that `options` give in part keeps the other defaults of `kind`. These may differ from
+    the defaults of the section's class, such as those of an algorithm for its optimiser.
     """
     defaults = checked(kind, {}, where=f"{where}, of which each needs a default").model_dump()
     return checked(kind, merge(defaults, options), where=where)
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """`above` over `below`, section by section."""
+    """Return `below` with the values of `above` in it; sections of both are merged likewise."""
     merged = dict(below)
     for name, value in above.items():
         inner = merged.get(name)
@@ -258,7 +266,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fields_at(kind: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Names of the fields of the section at `location` inside `kind`."""
+    """Return the names of the fields of the section at `location` inside `kind`."""
     for part in location:
         annotation = kind.model_fields[str(part)].annotation
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
@@ -268,7 +276,7 @@ def fields_at(kind: type[BaseModel], location: tuple[int | str, ...]) -> list[st
 
 
 def without_none(content: Any) -> Any:
-    """The content without values that are None; they read back as the defaults."""
+    """Return the content without None values; a spec that is read back has None there again."""
     if isinstance(content, dict):
         return {key: without_none(value) for key, value in content.items() if value is not None}
     if isinstance(content, list):

@@ -2,9 +2,9 @@
 
 
 class InputError(ValueError):
-    """Something the user gave is wrong: one sentence that names it and the remedy."""
+    """A user's mistake; the message is one sentence that names the mistake and the remedy."""
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of the error's message; if the message is empty, the name of its class."""
+    """Return the first line of the error's message; without a message, the name of its class."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

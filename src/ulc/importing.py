@@ -14,11 +14,11 @@ from ulc.errors import InputError, first_line
 INSTALLED = {
     Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib")
 } | {Path(__file__).resolve().parent}
-_HASHES: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()  # of files when first asked for
+_HASHES: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()  # filled by `file_hash`
 
 
 def imported(name: str, what: str) -> Any:
-    """The attribute `name` ("module:attribute"); `what` is the word for it in an error."""
+    """Import the object `name` ("module:attribute"); `what` is the noun for it in an error."""
     module, _, attribute = name.partition(":")
     try:
         found = getattr(importlib.import_module(module), attribute)
@@ -28,12 +28,12 @@ def imported(name: str, what: str) -> Any:
             f"{what} '{name}' cannot be imported ({first_line(error)}); "
             "check the name and that the module is in this folder or on PYTHONPATH"
         ) from error
-    source_hash(found)  # now: the file may be edited while the program runs
+    source_hash(found)  # kept from now on: the file may be edited while the program runs
     return found
 
 
 def source_hash(found: Any) -> str | None:
-    """Hash of the files of a class and its base classes, or of a function.
+    """Return a hash of the source files of a class and its base classes, or of a function.
 
     Files of Python, of installed packages and of this package do not count; None: no file counts.
     """
@@ -44,7 +44,7 @@ def source_hash(found: Any) -> str | None:
 
 
 def is_own(module: ModuleType) -> bool:
-    """Whether the module is a file outside of all installed packages."""
+    """Whether the module's file is outside Python, installed packages and this package."""
     if not getattr(module, "__file__", None):
         return False
     path = Path(str(module.__file__)).resolve()
@@ -52,7 +52,7 @@ def is_own(module: ModuleType) -> bool:
 
 
 def file_hash(module: ModuleType) -> str:
-    """Hash of the module's file, whatever its line endings, as it was when first asked for."""
+    """Return a hash of the module's file as it was at the first call; line endings do not count."""
     if module not in _HASHES:
         lines = Path(str(module.__file__)).read_bytes().splitlines()
         _HASHES[module] = hashlib.sha256(b"\n".join(lines)).hexdigest()

@@ -85,7 +85,7 @@ def test_a_file_name_that_is_no_text_is_spelled_out(photos):
 
 def test_a_class_name_that_is_no_text_is_refused(photos):
     Path("photos/cat").rename(Path("photos") / "\udcff")
-    refused("name of the folder b'.xff' is no text; rename it")
+    refused("name of the folder b'.xff' is not valid text; rename it")
 
 
 def test_train_and_test_folders_are_two_sets(photos):

@@ -105,13 +105,18 @@ def test_a_test_set_needs_the_labels_and_the_images_but_no_ids(missing):
     if missing == "id":
         assert len(load(both).test_inputs) == 2
         return
-    with pytest.raises(InputError, match=f"saved: .*no column '{missing}' of"):
+    wrong = "not every split has a column 'label'"
+    if missing == "picture":
+        wrong = "test: no image column 'picture'; add the column .*or name another one with --image"
+    with pytest.raises(InputError, match=f"saved: {wrong}"):
         load(both)
 
 
 @pytest.mark.parametrize("option", ["label", "id", "true", "verified"])
 def test_a_column_of_images_is_nothing_else(option):
-    with pytest.raises(InputError, match="no column 'picture' of text or numbers"):
+    with pytest.raises(
+        InputError, match="not every split has a column 'picture' of text or numbers"
+    ):
         load(with_images(3, 1, 2), **{option: "picture"})
 
 

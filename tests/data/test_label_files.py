@@ -63,11 +63,9 @@ def test_the_official_cifar_n_layout_is_read(kind, era):
         assert b"numpy.core.multiarray" in packed
     Path("CIFAR-10_human.pt").write_bytes(packed)
     assert read_label_file(Path("CIFAR-10_human.pt"), "worse_label").tolist() == [2, 1, 2]
-    with pytest.raises(
-        InputError, match=r"several arrays .*; choose one with noise.key: clean_label, "
-    ):
+    with pytest.raises(InputError, match=r"several arrays; set noise.key to one of: clean_label, "):
         read_label_file(Path("CIFAR-10_human.pt"))
-    with pytest.raises(InputError, match=r"no labels 'worst' in it; .*random_label3"):
+    with pytest.raises(InputError, match=r"no array 'worst'; set noise.key to .*random_label3"):
         read_label_file(Path("CIFAR-10_human.pt"), "worst")
 
 
@@ -94,7 +92,7 @@ class Pointer:
 @pytest.mark.parametrize("new", [True, False])
 def test_a_pt_that_wants_to_do_more_than_hold_arrays_is_refused(trap, new):
     torch.save({"labels": trap}, "trap.pt", _use_new_zipfile_serialization=new)
-    with pytest.raises(InputError, match=r"trap.pt: .*could run code; use the official file"):
+    with pytest.raises(InputError, match=r"trap.pt: .*could run code, so they are not read; use"):
         read_label_file(Path("trap.pt"))
     assert not Path("was-run").exists()
 
@@ -116,12 +114,12 @@ def test_a_pickled_object_in_an_npz_is_refused():
         ("a.json", b"3", "a.json: not a flat list of labels"),
         ("a.json", b"[[0, 1], [1, 0]]", "a.json: not a flat list of labels"),
         ("a.json", b"[[0, 1], [1]]", "a.json: not a JSON list"),
-        ("a.json", b'["cat", "dog"]', "a.json has shape .2,., type <U3; give one label a row"),
-        ("a.json", b"[0, null]", "type object; give one label a row"),
+        ("a.json", b'["cat", "dog"]', "a.json has shape .2,., type <U3; give one label per row"),
+        ("a.json", b"[0, null]", "type object; give one label per row"),
         ("a.json", b"[0, 1.5]", "row 1 is 1.5; give labels as whole numbers"),
         ("a.json", b"[0, NaN]", "row 1 is nan; give labels as whole numbers"),
-        ("a.pt", b"nonsense", "a.pt: damaged, or more than plain label arrays"),
-        ("a.pt", b"", "a.pt: damaged, or more than plain label arrays"),
+        ("a.pt", b"nonsense", "a.pt: damaged, or it holds objects other than label arrays"),
+        ("a.pt", b"", "a.pt: damaged, or it holds objects other than label arrays"),
         ("a.npz", b"nonsense", "a.npz: not a readable npz file"),
         ("a.npz", b"", "a.npz: not a readable npz file"),
         ("a.txt", b"0\n1\n", "a.txt: not a readable npz file"),
@@ -137,8 +135,8 @@ def test_a_file_of_something_else_is_refused_by_name(name, content, message):
     ("content", "message"),
     [
         (torch.zeros(3), "not a dictionary of label arrays"),
-        ({}, "no array of labels"),
-        ({1: torch.zeros(3), 2: torch.zeros(3)}, "choose one with noise.key: 1, 2"),
+        ({}, "holds no array; write the labels"),
+        ({1: torch.zeros(3), 2: torch.zeros(3)}, "set noise.key to one of: 1, 2"),
         ({"labels": [[0, 1]]}, r"labels has shape \(1, 2\)"),
     ],
 )

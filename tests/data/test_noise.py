@@ -173,9 +173,12 @@ def test_a_matrix_moves_members_at_random_not_the_first_ones():
         ([[1, 0], [0, 1]], r"shape \(2, 2\); make it 3 by 3"),
         ([1, 0, 0], r"shape \(3,\)"),
         ([[1, 0, 0], [0, 1], [0, 0, 1]], "different lengths; make it 3 by 3"),
-        ([[1, 0, 0], [0, 0.5, 0.4], [0, 0, 1]], "row 1 is no distribution"),
-        ([[1, 0, 0], [0, 1, 0], [1.5, 0, -0.5]], "row 2 is no distribution"),
-        ([[np.nan, 0, 0], [0, 1, 0], [0, 0, 1]], "row 0 is no distribution"),
+        (
+            [[1, 0, 0], [0, 0.5, 0.4], [0, 0, 1]],
+            r"row 1 \(counted from 0\) is not a probability distribution",
+        ),
+        ([[1, 0, 0], [0, 1, 0], [1.5, 0, -0.5]], r"row 2 .* entries must be ≥ 0 with sum 1"),
+        ([[np.nan, 0, 0], [0, 1, 0], [0, 0, 1]], r"row 0 .* not a probability distribution"),
     ],
 )
 def test_what_is_no_transition_matrix_is_refused(matrix, message):

@@ -165,7 +165,7 @@ GOOD = {"X": np.zeros((4, 2)), "y": [0, 1, 1, 0]}
         ({"verified": [True]}, "1 verified for 4 rows"),
         ({"verified": [0, 1, 2, 0]}, "verified should be true or false"),
         ({"verified": ["a", "b", "c", "d"]}, "verified should be true or false"),
-        ({"y": [0, 1j, 0, 1]}, "type complex128; give one label a row"),
+        ({"y": [0, 1j, 0, 1]}, "type complex128; give one label per row"),
         ({"y": [[0], [1], [1], [0]]}, r"y has shape \(4, 1\)"),
         ({"y": 0}, r"y has shape \(\)"),
         ({"y": [1, 1, 1, 1]}, "all labels are the same class; give at least two"),

@@ -14,7 +14,7 @@ from toy_backbones import Killed, Toy
 
 from ulc.data.sources import npz
 from ulc.data.sources.source import Source
-from ulc.embedding.backbones import Backbone, Recipe, load_backbone
+from ulc.embedding.backbones import Backbone, LoadedNetwork, load_backbone
 from ulc.embedding.embed import CHUNK, Embedder, embed, resize_and_normalise
 from ulc.errors import InputError
 
@@ -41,7 +41,7 @@ def source(train=None, test=None):
 
 def embedder(network=None, cache="cache", **changes):
     network = Toy() if network is None else network
-    backbone = Backbone("toy", Recipe(network, 8), 12)
+    backbone = Backbone("toy", LoadedNetwork(network, 8), 12)
     return Embedder(backbone, Path(cache), CPU, **changes)
 
 
@@ -69,7 +69,9 @@ def test_features_are_those_of_the_network_in_evaluation_mode_which_is_given_bac
     assert network.training
     assert network.norm.num_batches_tracked == 0
     with torch.no_grad():
-        wanted = network.eval()(resize_and_normalise(torch.tensor(inputs), Recipe(network, 8)))
+        wanted = network.eval()(
+            resize_and_normalise(torch.tensor(inputs), LoadedNetwork(network, 8))
+        )
     np.testing.assert_array_equal(found, wanted.numpy())
 
 
@@ -104,14 +106,14 @@ def test_other_images_weights_sizes_or_names_are_not_mistaken_for_those_seen():
         (embedder(Toy(seed=1)), images()),
     ]
     for field, value in (("size", 9), ("mean", (0.0, 0.0, 0.0)), ("interpolation", "bicubic")):
-        recipe = dataclasses.replace(embedder(Toy()).backbone.recipe, **{field: value})
-        cases.append((Embedder(Backbone("toy", recipe, 12), Path("cache"), CPU), images()))
+        loaded = dataclasses.replace(embedder(Toy()).backbone.loaded, **{field: value})
+        cases.append((Embedder(Backbone("toy", loaded, 12), Path("cache"), CPU), images()))
     cases.append(
-        (Embedder(Backbone("other:toy", Recipe(Toy(), 8), 12), Path("cache"), CPU), images())
+        (Embedder(Backbone("other:toy", LoadedNetwork(Toy(), 8), 12), Path("cache"), CPU), images())
     )
     for through, inputs in cases:
         pooled(inputs, through)
-        assert through.backbone.recipe.network.seen == len(inputs)
+        assert through.backbone.loaded.network.seen == len(inputs)
 
 
 @settings(deadline=None)
@@ -143,19 +145,23 @@ def test_grey_images_are_seen_as_colour_images_of_three_equal_channels():
 @pytest.mark.parametrize("shape", [(1, 1), (1, 9), (2, 3), (40, 1)])
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
 def test_tiny_and_oblong_images_of_one_colour_keep_it(shape, interpolation):
-    recipe = Recipe(nn.Identity(), 8, mean=(0.5,) * 3, std=(0.25,) * 3, interpolation=interpolation)
+    loaded = LoadedNetwork(
+        nn.Identity(), 8, mean=(0.5,) * 3, std=(0.25,) * 3, interpolation=interpolation
+    )
     batch = torch.tensor([51, 102, 204], dtype=torch.uint8).view(1, 3, 1, 1).expand(2, 3, *shape)
     wanted = torch.tensor([-1.2, -0.4, 1.2]).view(1, 3, 1, 1).expand(2, 3, 8, 8)
-    torch.testing.assert_close(resize_and_normalise(batch, recipe), wanted)
+    torch.testing.assert_close(resize_and_normalise(batch, loaded), wanted)
 
 
 def test_images_that_shrink_are_smoothed_and_others_are_not():
     chess = np.indices((16, 16)).sum(axis=0) % 2 * 255
     batch = torch.tensor(chess, dtype=torch.uint8).expand(1, 3, 16, 16)
     plain = {"mean": (0.0,) * 3, "std": (1.0,) * 3}
-    small = resize_and_normalise(batch, Recipe(nn.Identity(), 5, **plain))
+    small = resize_and_normalise(batch, LoadedNetwork(nn.Identity(), 5, **plain))
     assert (small - 0.5).abs().max() < 0.06  # the mean of black and white
-    large = resize_and_normalise(batch, Recipe(nn.Identity(), 32, interpolation="bicubic", **plain))
+    large = resize_and_normalise(
+        batch, LoadedNetwork(nn.Identity(), 32, interpolation="bicubic", **plain)
+    )
     torch.testing.assert_close(large, F.interpolate(batch / 255, (32, 32), mode="bicubic"))
 
 

@@ -24,17 +24,17 @@ real_weights = pytest.mark.skipif(
 
 def test_a_users_function_says_what_input_it_wants_or_gets_the_usual():
     colours = load_backbone("toy_backbones:Colours")
-    assert (colours.recipe.size, colours.recipe.mean, colours.width) == (4, (0.0, 0.0, 0.0), 3)
-    assert load_backbone("toy_backbones:Colours", size=6).recipe.size == 6
+    assert (colours.loaded.size, colours.loaded.mean, colours.width) == (4, (0.0, 0.0, 0.0), 3)
+    assert load_backbone("toy_backbones:Colours", size=6).loaded.size == 6
     toy = load_backbone("toy_backbones:Toy")
-    assert (toy.recipe.mean, toy.recipe.interpolation, toy.width) == (IMAGENET_MEAN, "bilinear", 12)
+    assert (toy.loaded.mean, toy.loaded.interpolation, toy.width) == (IMAGENET_MEAN, "bilinear", 12)
 
 
 def test_what_a_users_network_sees_is_the_picture_as_it_is():
     backbone = load_backbone("toy_backbones:Colours")
     picture = torch.zeros(1, 3, 4, 4, dtype=torch.uint8)
     picture[:, 1] = 255
-    seen = backbone.recipe.network(resize_and_normalise(picture, backbone.recipe))
+    seen = backbone.loaded.network(resize_and_normalise(picture, backbone.loaded))
     assert seen.tolist() == [[0.0, 1.0, 0.0]]
 
 
@@ -42,7 +42,7 @@ def test_the_fingerprint_is_of_weights_and_settings():
     same = [load_backbone("toy_backbones:Toy").fingerprint() for _ in range(2)]
     assert same[0] == same[1]
     changed = load_backbone("toy_backbones:Toy")
-    changed.recipe.network.norm.running_mean[3] = 1
+    changed.loaded.network.norm.running_mean[3] = 1
     other = load_backbone("toy_backbones:Toy", size=9)
     assert len({same[0], changed.fingerprint(), other.fingerprint()}) == 3
 
@@ -119,9 +119,9 @@ def timm(monkeypatch):
 @pytest.mark.usefixtures("timm")
 @pytest.mark.parametrize("name", ["resnet", "vit"])
 def test_timm_networks_come_with_their_own_preprocessing(name):
-    recipe = load_backbone(f"timm:{name}").recipe
-    assert (recipe.size, recipe.mean, recipe.interpolation) == (16, (0.1, 0.2, 0.3), "bicubic")
-    assert load_backbone(f"timm:{name}", size=20).recipe.size == 20
+    loaded = load_backbone(f"timm:{name}").loaded
+    assert (loaded.size, loaded.mean, loaded.interpolation) == (16, (0.1, 0.2, 0.3), "bicubic")
+    assert load_backbone(f"timm:{name}", size=20).loaded.size == 20
 
 
 @pytest.mark.usefixtures("timm")
@@ -160,7 +160,7 @@ def test_torchvision_networks_lose_their_classifier(last, monkeypatch):
     monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace(models=models))
     backbone = load_backbone("torchvision:some")
     assert backbone.width == 12
-    assert (backbone.recipe.size, backbone.recipe.interpolation) == (16, "bilinear")
+    assert (backbone.loaded.size, backbone.loaded.interpolation) == (16, "bilinear")
 
 
 def test_a_torchvision_network_with_another_end_is_refused(monkeypatch):
@@ -178,13 +178,13 @@ def test_a_torchvision_network_with_another_end_is_refused(monkeypatch):
 @real_weights
 def test_efficientnet_lite0_says_its_input_and_its_padding_follows_the_size():
     backbone = load_backbone()
-    assert (backbone.name, backbone.recipe.size, backbone.width) == (
+    assert (backbone.name, backbone.loaded.size, backbone.width) == (
         "efficientnet-lite0",
         128,
         1280,
     )
     black = torch.zeros(1, 3, 2, 2, dtype=torch.uint8)
-    assert resize_and_normalise(black, backbone.recipe).unique().item() == pytest.approx(-127 / 128)
+    assert resize_and_normalise(black, backbone.loaded).unique().item() == pytest.approx(-127 / 128)
     assert load_backbone(size=33).width == 1280
 
 

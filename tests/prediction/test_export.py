@@ -160,7 +160,7 @@ def test_the_command_writes_both_and_tells_the_difference(ulc, run):
         ((), "nothing to write; give --onnx"),
         (("--onnx", "no/m.onnx"), "--onnx no/m.onnx: there is no folder no"),
         (("--onnx", "m.onnx", "--prior", "even"), "unknown prior 'even'"),
-        (("--safetensors", "m", "--prior", "balanced"), "--prior belongs to --onnx"),
+        (("--safetensors", "m", "--prior", "balanced"), "--prior is only for --onnx"),
     ],
 )
 def test_a_mistake_ends_in_one_sentence(ulc, options, message):

@@ -230,9 +230,9 @@ def test_frames_in_python_give_the_table_of_the_command(table_run, predicted):
 
 
 def test_in_python_a_mistake_is_one_sentence_too(table_run, vector_run):
-    with pytest.raises(InputError, match="labels belong to an array"):
+    with pytest.raises(InputError, match="labels= is only for an array"):
         load_run(table_run).predict(rows(3), labels=["cat"] * 3)
-    with pytest.raises(InputError, match="an array has no 'label'"):
+    with pytest.raises(InputError, match="'label' is not for an array"):
         load_run(vector_run).predict(np.ones((3, 2)), label="kind")
     with pytest.raises(InputError, match="data: 2 labels for 3 rows"):
         load_run(vector_run).predict(np.ones((3, 2)), labels=[1, 2])

@@ -25,9 +25,9 @@ CORRECTED = re.compile(r"(.+)\.corrected(?:-(\d+))?")
 
 @dataclass(frozen=True)
 class Accepting:
-    """Accept label issues that nobody has decided.
+    """Which label issues are accepted although nobody has decided about them.
 
-    below: only issues with a lower label_score; None: all
+    below: accept issues with a lower label_score; None: accept all issues
     """
 
     below: float | None = None
@@ -39,19 +39,22 @@ class Accepting:
             )
 
     def among(self, rows: RunRows) -> NDArray[np.bool_]:
-        """(N,) which issues are accepted."""
+        """Return the (N,) mask of the issues that are accepted."""
         return rows.issue if self.below is None else rows.issue & (rows.score < self.below)
 
 
 @dataclass(frozen=True)
 class Applied:
-    """Result of `apply`: the file and counts.
+    """Result of `apply`.
 
-    accepted, rejected, relabelled: decisions
-    accepted_unseen: issues accepted without a decision
-    changed: labels that differ from the run's given labels
-    verified: labels that are verified now
-    new_classes: new labels that are not classes of the run
+    out: path of the written file
+    rows: number of rows
+    accepted, rejected, relabelled: number of decisions of each kind
+    accepted_unseen: number of issues that were accepted without a decision
+    changed: number of labels that differ from the run's given labels
+    verified: number of labels that are verified in the file
+    new_classes: labels in the file that are not classes of the run
+    note: remark about the file for the user; None: no remark
     next_command: command that audits the file; None: the file is only a list of labels
     """
 
@@ -82,7 +85,9 @@ def apply(
 ) -> Applied:
     """Write a copy of the run's data with the decided labels.
 
-    accepting: accept issues that nobody has decided; they do not become verified
+    decisions: CSV or TSV file, or data frame, of decisions; None: no decisions
+    out: the file to write; None: `default_out`
+    accepting: which issues without a decision are accepted; they do not become verified; None: none
     force: allow `out` to replace the file that the run learned from
     """
     if decisions is None and accepting is None:
@@ -121,7 +126,11 @@ def apply(
 def combine_labels(
     original: Original, rows: RunRows, decided: RowDecisions, unseen: NDArray[np.bool_]
 ) -> NewLabels:
-    """Return the decided label, else the suggestion if accepted unseen, else the present label."""
+    """Return the new label of each row.
+
+    It is the decided label, else the suggested label if the row is in the mask `unseen` of issues
+    accepted without a decision, else the label now in the data.
+    """
     labels = original.labels.copy()
     labels[unseen] = rows.suggested[unseen]
     labels[decided.mask] = decided.label[decided.mask]
@@ -129,7 +138,7 @@ def combine_labels(
 
 
 def open_original(folder: RunFolder, rows: RunRows) -> Original:
-    """Open the data that the run learned from."""
+    """Open the data that the run learned from; return a `LabelList` if they cannot be copied."""
     spec = folder.spec
     if spec.noise.kind != "none" or spec.imbalance.kind != "none":
         return LabelList(
@@ -140,7 +149,7 @@ def open_original(folder: RunFolder, rows: RunRows) -> Original:
     if spec.data.path and not Path(spec.data.path).exists():
         raise InputError(f"{spec.data.path}: the run's data no longer exist; put them back")
     skipped = folder.read_json("data.json").get("skipped", [])
-    # Imported here: they need pandas or Pillow.
+    # Imported here, because pandas and Pillow are slow to import.
     if spec.data.source == "npz":
         from ulc.applying.npz_file import NpzFile
 
@@ -162,7 +171,7 @@ def open_original(folder: RunFolder, rows: RunRows) -> Original:
 
 
 def default_out(data: DataSpec, suffix: str) -> Path:
-    """Return NAME.corrected in the current folder; NAME.corrected-2 for data corrected before."""
+    """Return NAME.corrected in the current folder; for a corrected copy, NAME.corrected-2."""
     name = Path(data.path).absolute().name if data.path else data.source
     stem = Path(name).stem if Path(name).suffix.lower() == suffix else name
     match = CORRECTED.fullmatch(stem)
@@ -179,7 +188,10 @@ def check_out(
     *,
     force: bool,
 ) -> None:
-    """Raise an InputError, before the work, if the copy could not or should not be written."""
+    """Raise an InputError if the copy cannot be written, or would replace data or decisions.
+
+    force: the copy may replace the data
+    """
     inputs = {"the decisions": decisions} if isinstance(decisions, Path) else {}
     check_output_file("--out", out, endings=[suffix], inputs=inputs)
     if data.path and not force:

@@ -19,7 +19,7 @@ ACCEPT, REJECT, RELABEL = DECISIONS = ("accept", "reject", "relabel")
 
 @dataclass(frozen=True)
 class Decision:
-    """One row of the table; `where` names the row in error messages."""
+    """One row of the table of decisions; `where` names the row in error messages."""
 
     id: str
     decision: str
@@ -31,8 +31,8 @@ class Decision:
 class RowDecisions:
     """Decisions for the N rows of a run.
 
-    kind: (N,) the decision; None: no decision
-    label: (N,) the resulting label; None: no decision
+    kind: (N,) accept, reject or relabel; None: the row has no decision
+    label: (N,) label after the decision; None: the row has no decision
     """
 
     kind: Texts
@@ -40,7 +40,7 @@ class RowDecisions:
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """(N,) which rows have a decision."""
+        """Return the (N,) mask of the rows that have a decision."""
         decided: NDArray[np.bool_] = self.kind != None  # noqa: E711 (element by element)
         return decided
 
@@ -50,7 +50,7 @@ class RowDecisions:
 
 
 def read_decisions(source: "Path | DataFrame") -> list[Decision]:
-    """Read decisions from a CSV or TSV file or a frame; skip rows without a decision."""
+    """Read decisions from a CSV or TSV file or a data frame; skip rows without a decision."""
     if isinstance(source, Path):
         table, name = read_decision_file(source), str(source)
     else:
@@ -74,7 +74,7 @@ def read_decisions(source: "Path | DataFrame") -> list[Decision]:
 
 
 def read_decision_file(path: Path) -> "DataFrame":
-    """Read the table; every value stays text."""
+    """Read the table of decisions; every value stays text."""
     if not path.is_file():
         what = "a folder" if path.is_dir() else "no such file"
         raise InputError(f"{path}: {what}; give the decisions as FILE.csv")
@@ -93,7 +93,7 @@ def read_decision_file(path: Path) -> "DataFrame":
 
 
 def check_decision(decision: Decision) -> Decision:
-    """Raise if the decision is unknown, or relabels without a label."""
+    """Return the decision; raise if it is unknown, or if it is relabel and the label is empty."""
     if decision.decision not in DECISIONS:
         raise InputError(
             f"{decision.where}: unknown decision '{decision.decision}'; "
@@ -107,7 +107,7 @@ def check_decision(decision: Decision) -> Decision:
 
 
 def decide(rows: RunRows, decisions: list[Decision]) -> RowDecisions:
-    """Assign every decision to its row; a row may repeat its decision, not contradict it."""
+    """Assign every decision to its row; raise if a row has two different decisions."""
     decided = RowDecisions(np.full(len(rows), None, object), np.full(len(rows), None, object))
     for each in decisions:
         place = rows.place(each.id, each.where)
@@ -123,16 +123,16 @@ def decide(rows: RunRows, decisions: list[Decision]) -> RowDecisions:
 
 
 def resulting_label(rows: RunRows, place: int, decision: Decision) -> str:
-    """Return the row's label after the decision."""
+    """Return the row's label after the decision; raise if the table has another label for it."""
     if decision.decision == RELABEL:
         return decision.label
     expected = rows.suggested[place] if decision.decision == ACCEPT else rows.given[place]
     if decision.label and decision.label != expected.strip():
-        verb = "suggests" if decision.decision == ACCEPT else "was given"
+        kind = "suggested" if decision.decision == ACCEPT else "given"
         raise InputError(
             f"{decision.where}: {decision.decision}s '{decision.id}' as '{decision.label}', but "
-            f"{rows.where} {verb} '{expected}'; give the run that the decisions are about, or "
-            f"write {RELABEL}"
+            f"in {rows.where} the {kind} label is '{expected}'; give the run that the decisions "
+            f"are about, or write {RELABEL}"
         )
     label: str = expected
     return label

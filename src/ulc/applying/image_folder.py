@@ -16,7 +16,7 @@ from ulc.labels.table import as_csv, as_objects
 
 
 class ImageFolder:
-    """Images in class folders, without the broken ones that the run left out."""
+    """Images in class folders, without the broken images that the run left out."""
 
     suffix = ".csv"
 
@@ -33,7 +33,7 @@ class ImageFolder:
 
     @property
     def ids(self) -> Sequence[str]:
-        """Return the full paths."""
+        """Return the full path of each image."""
         return list(map(printable_path, self.paths))
 
     def copy(self, new_labels: NewLabels, out: Path) -> bytes:
@@ -47,6 +47,6 @@ class ImageFolder:
         return as_csv(columns)
 
     def options(self) -> list[str]:
-        """Return the options for the column names and the image size."""
+        """Return the command-line options for the column names and the image size."""
         size = [] if self.spec.size is None else ["--size", str(self.spec.size)]
         return ["--image", "image", "--label", "label", "--verified", "verified", *size]

@@ -1,4 +1,4 @@
-"""Image paths in a table: relative to the table's folder if they are below it."""
+"""Image paths in a table."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from ulc.errors import InputError
 
 
 def path_in_table(path: Path, folder: Path) -> str:
-    """Return the path as text for a table in `folder`."""
+    """Return a path for a table in `folder`: relative if it is below `folder`, else absolute."""
     # Links are not resolved: a row's id is the path of the link.
     full, base = path.absolute(), folder.absolute()
     if printable_path(path) != str(full):

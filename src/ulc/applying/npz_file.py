@@ -32,7 +32,7 @@ class NpzFile:
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """Return the array `ids`."""
+        """Return the array `ids`; None: the file has no such array."""
         return read_texts(self.arrays["ids"], f"{self.path}: ids") if "ids" in self.arrays else None
 
     @cached_property
@@ -47,7 +47,7 @@ class NpzFile:
         return []
 
     def copy(self, new_labels: NewLabels, _: Any) -> bytes:
-        """Return the npz file with new `y`, `verified` and, for a new class, `class_names`."""
+        """Return the bytes of the copy: new `y`, `verified` and, for a new class, `class_names`."""
         arrays = dict(self.arrays)
         if new_labels.changed.any():
             arrays |= self.relabelled(new_labels)
@@ -60,7 +60,7 @@ class NpzFile:
         return npz_bytes(arrays, compressed=compressed)
 
     def relabelled(self, new_labels: NewLabels) -> dict[str, NDArray[Any]]:
-        """Return the arrays that change."""
+        """Return the arrays that change: `y` and, for a new class, `class_names`."""
         new = [name for name in dict.fromkeys(new_labels.labels) if name not in self.class_names]
         changed: dict[str, NDArray[Any]] = {}
         if new and "class_names" in self.arrays:
@@ -78,7 +78,7 @@ class NpzFile:
         return changed | {"y": as_before if np.array_equal(as_before, labels) else labels}
 
     def as_texts(self, new_labels: NewLabels) -> NDArray[Any]:
-        """Return text labels in the type of `y`: str or bytes."""
+        """Return the new `y` for text labels, in the type of the old `y`: str or bytes."""
         given = self.arrays["y"]
         texts = as_objects(read_texts(given, f"{self.path}: y"))
         texts[new_labels.changed] = new_labels.labels[new_labels.changed]
@@ -86,7 +86,7 @@ class NpzFile:
         return np.char.encode(labels, "utf-8") if given.dtype.kind == "S" else labels
 
     def numbers(self, new: list[str]) -> dict[str, int]:
-        """Return the number of every class, including new classes."""
+        """Return the number of every class by name; `new`: names of new classes."""
         numbers = {name: place for place, name in enumerate(self.class_names)}
         for name in new:
             if "class_names" in self.arrays:

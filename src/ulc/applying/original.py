@@ -1,4 +1,4 @@
-"""The present data of a run, and their copy with corrected labels."""
+"""The data of a run as they are on the disk now, and their copy with corrected labels."""
 
 import io
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from ulc.labels.table import as_csv, as_objects
 
 @dataclass(frozen=True)
 class NewLabels:
-    """Labels for the copy, for the N rows of a run.
+    """Labels that `ulc apply` writes for the N rows of a run.
 
     labels: (N,) labels as text
-    changed: (N,) which labels differ from the present data
-    decided: (N,) which rows become verified
+    changed: (N,) which labels differ from those now in the data
+    decided: (N,) which rows a person has decided about; they become verified
     """
 
     labels: Texts
@@ -28,31 +28,31 @@ class NewLabels:
 
 
 class Original(Protocol):
-    """Data on disk, restricted to the rows of the run, in the run's order."""
+    """Interface of data on the disk: only the rows of the run, in the run's order."""
 
     @property
     def suffix(self) -> str:
-        """File suffix of a copy."""
+        """Suffix of the copy's file name, such as .csv."""
         ...
 
     @property
     def note(self) -> str | None:
-        """Remark about the copy for the user."""
+        """Remark about the copy for the user; None: no remark."""
         ...
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """Ids of the rows."""
+        """(N,) ids of the rows; None: the data have no ids."""
         ...
 
     @property
     def labels(self) -> Texts:
-        """(N,) present labels as text."""
+        """(N,) labels now in the data, as text."""
         ...
 
     @property
     def verified(self) -> NDArray[np.bool_]:
-        """(N,) which labels somebody has checked."""
+        """(N,) mask of the labels that somebody has checked."""
         ...
 
     def copy(self, new_labels: NewLabels, out: Any) -> bytes:
@@ -60,13 +60,13 @@ class Original(Protocol):
         ...
 
     def options(self) -> list[str]:
-        """Return command-line options that read the copy as the data were read."""
+        """Return the command-line options with which `ulc audit` reads the copy."""
         ...
 
 
 @dataclass(frozen=True)
 class LabelList:
-    """A list of ids and labels, for data that cannot be copied."""
+    """A list of ids and labels in place of a copy, for data that cannot be copied."""
 
     rows: RunRows
     note: str | None
@@ -74,17 +74,17 @@ class LabelList:
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """Ids of the run's rows."""
+        """(N,) ids of the run's rows; None: the rows have no ids."""
         return self.rows.ids
 
     @property
     def labels(self) -> Texts:
-        """Given labels of the run."""
+        """(N,) given labels of the run, as text."""
         return self.rows.given
 
     @property
     def verified(self) -> NDArray[np.bool_]:
-        """Labels that were verified before the run."""
+        """(N,) mask of the labels that were verified before the run."""
         return self.rows.verified
 
     def copy(self, new_labels: NewLabels, _: Any) -> bytes:
@@ -99,9 +99,9 @@ class LabelList:
 
 
 def check_unchanged(original: Original, rows: RunRows, path: str) -> None:
-    """Raise if the data have changed since the run.
+    """Raise if the data on the disk have changed since the run.
 
-    Labels that somebody has verified since then may differ: they were corrected in place.
+    Labels that are verified may differ, because a person may have corrected them since the run.
     """
     remedy = "put them back as they were, or train again"
     if len(original.labels) != len(rows):
@@ -131,7 +131,7 @@ def check_unchanged(original: Original, rows: RunRows, path: str) -> None:
 
 
 def npz_bytes(arrays: dict[str, NDArray[Any]], *, compressed: bool) -> bytes:
-    """Return the bytes of an npz file."""
+    """Return the bytes of an npz file with these arrays."""
     buffer = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez
     save(buffer, **arrays)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The rows of a run for decisions: ids, and labels as text."""
+"""The rows of a run that decisions are about: ids, labels as text, label scores."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,10 +19,11 @@ Texts = NDArray[Any]  # of str objects
 class RunRows:
     """The N rows of a run in the order of the data.
 
-    ids: None: rows are named by position
+    where: path of the run folder, for error messages
+    ids: (N,) names of the rows; None: rows are named by position
     given, suggested: (N,) labels as text
-    issue, score: (N,) is_label_issue and label_score, as in labels.csv
-    verified: (N,) which labels somebody had checked before the run
+    issue, score: (N,) columns is_label_issue and label_score of labels.csv
+    verified: (N,) mask of the labels that somebody had checked before the run
     """
 
     where: str
@@ -66,19 +67,19 @@ class RunRows:
 
     @property
     def names(self) -> Texts:
-        """(N,) ids, or positions as text."""
+        """(N,) ids of the rows; without ids, their positions as text."""
         return as_objects(list(map(str, range(len(self)))) if self.ids is None else self.ids)
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Map each id to its row; −1: several rows have this id."""
+        """Map each id to the position of its row; −1: several rows have this id."""
         places: dict[str, int] = {}
         for place, name in enumerate(self.names):
             places[name] = -1 if name in places else place
         return places
 
     def place(self, name: str, where: str) -> int:
-        """Return the row with this id."""
+        """Return the position of the row with this id; `where` names the decision in an error."""
         place = self.places.get(name)
         if place is None:
             called = (

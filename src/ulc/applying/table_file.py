@@ -26,7 +26,7 @@ VERIFIED = "verified"
 
 
 class TableFile:
-    """A table; rows with a broken image, which the run left out, are copied unchanged."""
+    """A table file; rows with a broken image, which the run left out, are copied unchanged."""
 
     note = None
 
@@ -53,13 +53,13 @@ class TableFile:
         )
 
     def copy(self, new_labels: NewLabels, out: Path) -> bytes:
-        """Return all columns, with new labels, verified flags and relative image paths."""
+        """Return the bytes of the copy: labels, flags and relative image paths change."""
         if self.suffix == ".parquet":
             return self.parquet_copy(new_labels, out)
         return self.text_copy(new_labels, out)
 
     def options(self) -> list[str]:
-        """Return the options with which the table was read."""
+        """Return the command-line options with which the table was read."""
         named = {
             "--label": self.spec.label,
             "--image": self.spec.image,
@@ -73,7 +73,7 @@ class TableFile:
         return given + ["--skip-broken"] * self.spec.skip_broken
 
     def moved_paths(self, values: Sequence[Any], out: Path) -> list[Any]:
-        """Return image paths for the copy; relative paths are made relative to its folder."""
+        """Return image paths for the copy; relative paths now start from the folder of `out`."""
         here, there = self.path.absolute().parent, out.absolute().parent
         if here == there:
             return list(values)
@@ -83,7 +83,7 @@ class TableFile:
         ]
 
     def text_copy(self, new_labels: NewLabels, out: Path) -> bytes:
-        """Return CSV or TSV; every other value keeps its text, `NA` too."""
+        """Return the copy as CSV or TSV; all other values keep their text, including `NA`."""
         refuse_missing_names(new_labels.labels[new_labels.changed], out)
         table = read_text(self.path, SEPARATORS[self.suffix], missing=()).fillna("")
         labels = table[self.roles.label].to_numpy(object, copy=True)
@@ -104,7 +104,12 @@ class TableFile:
         return MARK * start.startswith(MARK) + content
 
     def flag_words(self, before: Any, new_labels: NewLabels) -> Texts:
-        """Return verified flags as text: the column's own word for yes if it has one, else 1."""
+        """Return the verified flags of all rows as text.
+
+        before: the old column; None: the table has no such column
+
+        A new flag is written with the word of the first verified row, else as 1.
+        """
         if before is None:
             words, yes = np.full(self.total, "0", object), "1"
         else:
@@ -121,7 +126,7 @@ class TableFile:
         return len(read_table(self.path))
 
     def parquet_copy(self, new_labels: NewLabels, out: Path) -> bytes:
-        """Return parquet; every other column keeps its values and its type."""
+        """Return the copy as parquet; all other columns keep their values and types."""
         from pyarrow import parquet
 
         table = parquet.read_table(self.path)
@@ -136,7 +141,7 @@ class TableFile:
         return buffer.getvalue()
 
     def typed_labels(self, table: "pa.Table", new_labels: NewLabels) -> list[Any]:
-        """Return labels in the type of the label column."""
+        """Return the labels of all rows of the table, in the type of the label column."""
         values = table[self.roles.label].to_pylist()
         known = {text: values[row] for text, row in zip(self.labels, self.rows, strict=True)}
         kind = table.schema.field(self.roles.label).type
@@ -148,7 +153,7 @@ class TableFile:
         return values
 
     def with_flags(self, table: "pa.Table", new_labels: NewLabels) -> "pa.Table":
-        """Change or add the column of verified flags."""
+        """Return the table with its column of verified flags changed or added."""
         import pyarrow as pa
 
         name = self.roles.verified or VERIFIED
@@ -178,7 +183,7 @@ def refuse_missing_names(labels: Texts, out: Path) -> None:
 
 
 def replace_column(table: "pa.Table", name: str, values: list[Any]) -> "pa.Table":
-    """Replace the values of one column; its type stays."""
+    """Return the table with other values in one column, whose type stays."""
     import pyarrow as pa
 
     place, field = table.column_names.index(name), table.schema.field(name)
@@ -186,7 +191,7 @@ def replace_column(table: "pa.Table", name: str, values: list[Any]) -> "pa.Table
 
 
 def is_text_type(kind: Any) -> bool:
-    """Tell whether an arrow type is text, also as a dictionary."""
+    """Tell whether an arrow type is text, or a dictionary of text."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -197,7 +202,7 @@ def is_text_type(kind: Any) -> bool:
 
 
 def convert_label(text: str, kind: Any, where: str) -> Any:
-    """Convert the label of a new class to the column's type."""
+    """Convert the label of a new class to `kind`, the arrow type of the label column."""
     import pyarrow as pa
 
     if is_text_type(kind):

@@ -71,7 +71,7 @@ def embed(
     content = {
         "file": str(out),
         "backbone": backbone,
-        "size": embedder.backbone.recipe.size,
+        "size": embedder.backbone.loaded.size,
         "images": len(done.arrays["X"]),
         "test_images": len(done.arrays.get("X_test", ())),
         "pooled": embedder.backbone.width,

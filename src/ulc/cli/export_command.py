@@ -56,7 +56,10 @@ def check_files(files: dict[str, Path], prior: str) -> None:
     if not files:
         raise InputError("nothing to write; give --onnx FILE.onnx or --safetensors FILE")
     if check_prior_name(prior) != "training" and "--onnx" not in files:
-        raise InputError("--prior belongs to --onnx; a safetensors file serves every prior")
+        raise InputError(
+            "--prior is only for --onnx, whose graph has one prior; a safetensors file holds the "
+            "weights, and the prior is chosen when they predict; drop --prior or give --onnx"
+        )
     for option, path in files.items():
         check_output_file(option, path)
 

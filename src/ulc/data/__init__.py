@@ -1,1 +1,1 @@
-"""Data sets: reading, imbalance, noise, training data, and separately the true labels."""
+"""Read data sets, add imbalance and noise, make training data; true labels are kept apart."""

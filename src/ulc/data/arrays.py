@@ -17,9 +17,9 @@ def tensor_to_array(values: Any) -> Any:
 
 
 def as_images(images: NDArray[Any]) -> NDArray[Any]:
-    """(N, H, W), (N, C, H, W) or (N, H, W, C) to (N, C, H, W).
+    """Convert images of shape (N, H, W), (N, C, H, W) or (N, H, W, C) to (N, C, H, W).
 
-    The last axis is taken for the channels if its length is 1, 3 or 4 and that of axis 1 is not.
+    The last axis holds the channels if its length is 1, 3 or 4 and the length of axis 1 is not.
     """
     if images.ndim not in (3, 4):
         raise InputError(
@@ -34,7 +34,7 @@ def as_images(images: NDArray[Any]) -> NDArray[Any]:
 
 
 def refuse_not_finite(vectors: NDArray[Any]) -> None:
-    """Raise at the first value that is missing or infinite."""
+    """Raise an InputError if (N, D) vectors hold a missing or infinite value."""
     bad = ~np.isfinite(vectors)
     if bad.any():
         row, column = (int(place) for place in np.argwhere(bad)[0])

@@ -7,20 +7,27 @@ from torch import Tensor
 
 from ulc.data.randaugment import cutout, rand_augment
 
-Augment = Callable[[Tensor], Tensor]
+Augment = Callable[[Tensor], Tensor]  # (B, …) stored inputs to changed inputs of the same shape
 
 
 def weak_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Augment:
-    """Crop and flip for images (C, H, W), Gaussian noise for vectors (D,)."""
+    """Return the weak augmentation: images are cropped and flipped, vectors get Gaussian noise.
+
+    shape: shape of one input, (C, H, W) or (D,)
+    shift: largest move of an image by cropping, in pixels; None: an eighth of the width
+    """
     if len(shape) == 3:
-        # In proportion to the usual 4 pixels of CIFAR's 32.
+        # An eighth, because 4 of 32 pixels are usual for CIFAR.
         padding = max(1, shape[-1] // 8) if shift is None else shift
         return lambda images: crop_and_flip(images, padding=padding)
     return lambda vectors: jitter(vectors, strength=0.1)
 
 
 def strong_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Augment:
-    """Images: weak augmentation, RandAugment and cutout. Vectors: more noise, features set to 0."""
+    """Return the strong augmentation; the parameters are those of `weak_augmentation`.
+
+    Images: weak augmentation, RandAugment, cutout. Vectors: more noise, random features set to 0.
+    """
     if len(shape) == 3:
         weak = weak_augmentation(shape, shift)
         return lambda images: cutout(rand_augment(weak(images)))
@@ -28,7 +35,9 @@ def strong_augmentation(shape: tuple[int, ...], shift: int | None = None) -> Aug
 
 
 def crop_and_flip(images: Tensor, *, padding: int) -> Tensor:
-    """Pad (B, C, H, W) with black, crop each image at its own random place, flip half of them.
+    """Pad (B, C, H, W) images with black, crop each at a random place, flip it with probability ½.
+
+    padding: black pixels on each side; a crop has the size of the image before padding
 
     Fast for images that are channels-last in memory; the result is channels-last, too.
     """
@@ -47,10 +56,10 @@ def crop_and_flip(images: Tensor, *, padding: int) -> Tensor:
 
 
 def jitter(vectors: Tensor, *, strength: float) -> Tensor:
-    """Add Gaussian noise of standard deviation `strength` (features are standardised)."""
+    """Add Gaussian noise with standard deviation `strength` to (B, D) normalised vectors."""
     return torch.add(vectors, torch.randn_like(vectors), alpha=strength)
 
 
 def drop_features(vectors: Tensor, *, share: float) -> Tensor:
-    """Set each feature to 0, its mean, with probability `share`."""
+    """Set each feature of (B, D) vectors to 0, which is its mean, with probability `share`."""
     return torch.where(torch.rand_like(vectors) < share, 0.0, vectors)

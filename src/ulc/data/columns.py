@@ -15,12 +15,15 @@ Kind = Literal["number", "boolean", "date", "category"]
 NUMERIC_KINDS: tuple[Numeric, ...] = ("number", "boolean", "date")
 WANTED = {"number": "a number", "boolean": "yes or no", "date": "a date such as 2026-01-31"}
 WORDS = {"true": 1, "yes": 1, "t": 1, "y": 1, "1": 1, "false": 0, "no": 0, "f": 0, "n": 0, "0": 0}
-GLANCE = 100  # so many values are tried first; most columns of another kind fail there
+GLANCE = 100  # number of values tried first, because most columns of another kind fail there
 LARGEST = float(np.finfo(np.float32).max)
 
 
 def infer_kind(values: "pd.Series[Any]") -> Kind:
-    """The first kind as which all present values can be parsed."""
+    """Return the first of `NUMERIC_KINDS` as which all values can be parsed, else "category".
+
+    Missing values do not count.
+    """
     if is_number(values):
         return "number"
     present = values.dropna()
@@ -31,7 +34,7 @@ def infer_kind(values: "pd.Series[Any]") -> Kind:
 
 
 def convert_numeric_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Parse a text column if all its values are numbers; return other columns unchanged."""
+    """Convert a text column to numbers if all its values are numbers; else return it unchanged."""
     if is_number(values) or infer_kind(values) != "number":
         return values
     found = np.full(len(values), np.nan)
@@ -41,12 +44,15 @@ def convert_numeric_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
 
 
 def all_readable_as(present: "pd.Series[Any]", kind: Numeric) -> bool:
-    """Whether every value can be parsed as this kind."""
+    """Whether every value can be parsed as this kind; `present` has no missing values."""
     return not np.isnan(parse(present, kind)).any()
 
 
 def to_numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
-    """(N,) numbers; NaN where a value is missing, infinite or too large for float32."""
+    """Parse (N,) values; return NaN where a value is missing, infinite or too large for float32.
+
+    A value that is not of this kind raises an InputError, which names the column by `where`.
+    """
     gap = values.isna().to_numpy(bool)
     found = np.full(len(values), np.nan)
     found[~gap] = parse(values[~gap], kind)
@@ -61,7 +67,7 @@ def to_numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
 
 
 def parse(present: "pd.Series[Any]", kind: Numeric) -> Floats:
-    """Parse values as numbers (dates as days since 1970); NaN where that fails."""
+    """Parse values as numbers (booleans as 0 or 1, dates as days since 1970), else as NaN."""
     if is_number(present):
         return check_numbers(present, kind)
     if kind == "number" and infer_dtype(present) == "string":  # same result, much faster
@@ -77,7 +83,7 @@ def parse(present: "pd.Series[Any]", kind: Numeric) -> Floats:
 
 
 def check_numbers(present: "pd.Series[Any]", kind: Numeric) -> Floats:
-    """Numbers of a numeric column; as booleans only 0 and 1 are valid, as dates none (NaN)."""
+    """Return the numbers that are valid as `kind`, else NaN: boolean: 0 and 1; date: no number."""
     found = present.to_numpy(np.float64, na_value=np.nan)
     if kind == "number":
         return found
@@ -86,23 +92,23 @@ def check_numbers(present: "pd.Series[Any]", kind: Numeric) -> Floats:
 
 
 def is_number(values: "pd.Series[Any]") -> bool:
-    """Whether the column has a numeric type (not bool)."""
+    """Whether the column has a numeric type; bool does not count as numeric."""
     return is_numeric_dtype(values) and not is_bool_dtype(values)
 
 
 def to_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Values as text without surrounding spaces; missing values stay missing."""
+    """Return values as text without surrounding spaces; missing values stay missing."""
     text = values.astype(object).where(values.notna(), None)
     return text.map(lambda value: None if value is None else str(value).strip()).astype(object)
 
 
 def holds_lists(values: "pd.Series[Any]") -> bool:
-    """Whether the values are lists or arrays."""
+    """Whether one of the first `GLANCE` values is a list, an array or another collection."""
     return any(
         isinstance(value, list | tuple | dict | set | np.ndarray) for value in values[:GLANCE]
     )
 
 
 def to_flags(values: "pd.Series[Any]", where: str) -> NDArray[np.bool_]:
-    """(N,) booleans; a missing value is False."""
+    """Parse (N,) values as booleans; a missing value is False."""
     return to_numbers(values, "boolean", where) == 1

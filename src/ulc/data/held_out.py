@@ -13,10 +13,10 @@ from ulc.typing import Integers
 class HeldOutRows:
     """V rows that are held out of the training.
 
-    positions: (V,) places among all rows
-    stored: (V, …) inputs as training data keep them; `preprocessing` makes them ready
-    given: (V,) labels as they came
-    weights: (V,) sample weights; None: all rows count alike
+    positions: (V,) positions among all rows
+    stored: (V, …) inputs as `TensorData` stores them; `preprocessing.ready` normalises them
+    given: (V,) given labels
+    weights: (V,) sample weights; None: all rows have the same weight
     """
 
     positions: Integers
@@ -27,9 +27,10 @@ class HeldOutRows:
 
 
 def draw_held_out(given: Integers, share: float, rng: np.random.Generator) -> Integers:
-    """Draw positions of about `share` of the rows, in order; every class keeps a row to learn from.
+    """Draw about `share` of the rows; return their sorted positions.
 
-    The result is empty if every class has one row.
+    At least one row of each class is not drawn, so the result is empty if no class has two rows.
+    Otherwise at least one row is drawn.
     """
     order = rng.permutation(len(given))
     _, first = np.unique(given[order], return_index=True)

@@ -1,4 +1,4 @@
-"""Make classes uneven by leaving out examples."""
+"""Make class sizes unequal by leaving out examples."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from ulc.typing import Integers
 def choose_rows(
     labels: Integers, classes: int, spec: ImbalanceSpec, rng: np.random.Generator
 ) -> Integers:
-    """Sorted positions of the examples to keep; `rng` draws them (and the half of the classes)."""
+    """Return sorted positions of the examples to keep, drawn by `rng` from each class."""
     sizes: Integers = np.bincount(labels, minlength=classes)
     if spec.kind == "half":
         sizes = reduce_half_of_classes(sizes, spec.ratio, rng)
@@ -21,7 +21,7 @@ def choose_rows(
 
 
 def reduce_half_of_classes(sizes: Integers, ratio: float, rng: np.random.Generator) -> Integers:
-    """The paper's imbalance: sizes of a random half of the classes are divided by `ratio`."""
+    """Divide the sizes of a random half of the classes by `ratio`, as in the paper."""
     small = rng.permutation(len(sizes))[: len(sizes) // 2]
     reduced = sizes.copy()
     reduced[small] = np.minimum(sizes[small], np.maximum(1, np.rint(sizes[small] / ratio)))
@@ -29,7 +29,10 @@ def reduce_half_of_classes(sizes: Integers, ratio: float, rng: np.random.Generat
 
 
 def long_tail_sizes(sizes: Integers, ratio: float) -> Integers:
-    """Long tail: sizes decay exponentially from the first class to 1/ratio of it in the last."""
+    """Return sizes of a long tail: they decay exponentially from the first class to the last.
+
+    The first class gets the largest of `sizes`, the last 1/ratio of it; no class grows.
+    """
     share = ratio ** (-np.arange(len(sizes)) / max(1, len(sizes) - 1))
     wanted = np.maximum(1, np.rint(sizes.max() * share)).astype(np.int64)
     return np.minimum(wanted, sizes)

@@ -16,7 +16,7 @@ from ulc.typing import Integers
 
 
 def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
-    """Read the labels in `path`; `key` names the array if the file holds several."""
+    """Read (N,) labels; `key` names the array in an npz or pt file; None: the file has only one."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a label file in JSON, npz or pt")
     if path.suffix == ".json":
@@ -25,11 +25,11 @@ def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
     if key is None and len(content) == 1:
         key = next(iter(content))
     if not content:
-        raise InputError(f"{path}: no array of labels in it; write it again")
+        raise InputError(f"{path}: holds no array; write the labels into it")
     if key is None or key not in content:
-        wrong = "several arrays of labels" if key is None else f"no labels {key!r} in it"
+        wrong = "several arrays" if key is None else f"no array '{key}'"
         known = ", ".join(map(str, content))
-        raise InputError(f"{path}: {wrong}; choose one with noise.key: {known}")
+        raise InputError(f"{path}: {wrong}; set noise.key to one of: {known}")
     return to_whole_numbers(np.asarray(content[key]), f"{path}: {key}")
 
 
@@ -59,8 +59,8 @@ def read_pt_labels(path: Path) -> dict[str, Any]:
     except Exception:
         # torch raises many kinds of errors here, and advises an unsafe way to read the file.
         raise InputError(
-            f"{path}: damaged, or more than plain label arrays, which could run code; "
-            "use the official file"
+            f"{path}: damaged, or it holds objects other than label arrays; these could run code, "
+            "so they are not read; use the official file"
         ) from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a dictionary of label arrays; use the official file")
@@ -68,7 +68,10 @@ def read_pt_labels(path: Path) -> dict[str, Any]:
 
 
 def write_label_file(path: Path, labels: Integers, true: Integers) -> None:
-    """Write the labels in the format of the ending: .json DivideMix, .pt CIFAR-N, .npz arrays."""
+    """Write labels in the format of the file's ending: .json (DivideMix), .pt (CIFAR-N) or .npz.
+
+    true: (N,) true labels; a JSON file does not hold them
+    """
     if path.suffix == ".json":
         write_whole(path, json.dumps([int(label) for label in labels]).encode())
         return

@@ -1,4 +1,4 @@
-"""Label noise: wrong labels are injected as in the literature; the input stays as it is."""
+"""Inject wrong labels as in the literature; every function returns new labels."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ CIFAR10_MAP = {
 def corrupt(
     labels: Integers, class_names: Sequence[str], spec: NoiseSpec, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """A copy of the labels with noise of any kind but 'file'."""
+    """Return a copy of the labels with the noise of `spec`, which has any kind except "file"."""
     classes = len(class_names)
     if spec.kind == "symmetric":
         return symmetric(labels, classes, spec.rate, rng)
@@ -41,7 +41,7 @@ def corrupt(
 def symmetric(
     labels: Integers, classes: int, rate: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Exactly int(rate·N) labels move to one of the other classes, each as likely (ULC)."""
+    """Change exactly int(rate·N) labels to another class, all others being equally likely (ULC)."""
     noisy, chosen = choose_labels(labels, rate, rng)
     noisy[chosen] = (labels[chosen] + rng.integers(1, classes, len(chosen))) % classes
     return noisy
@@ -50,7 +50,7 @@ def symmetric(
 def symmetric_inclusive(
     labels: Integers, classes: int, rate: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Exactly int(rate·N) labels are redrawn from all classes, their own among them (DivideMix)."""
+    """Redraw exactly int(rate·N) labels from all classes, so some keep their class (DivideMix)."""
     noisy, chosen = choose_labels(labels, rate, rng)
     noisy[chosen] = rng.integers(0, classes, len(chosen))
     return noisy
@@ -59,7 +59,7 @@ def symmetric_inclusive(
 def asymmetric(
     labels: Integers, class_names: Sequence[str], rate: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Exactly int(rate·N) labels go through CIFAR-10's map, which keeps five of the classes."""
+    """Map exactly int(rate·N) labels by `CIFAR10_MAP`; classes that are not in it stay."""
     names = [name.strip().lower() for name in class_names]
     if sorted(names) != sorted(CIFAR10_CLASSES):
         raise InputError(
@@ -76,19 +76,22 @@ def asymmetric(
 def choose_labels(
     labels: Integers, rate: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], Integers]:
-    """A copy of the labels, and the positions of int(rate·N) of them, drawn at random."""
+    """Return a copy of the labels, and the positions of int(rate·N) labels drawn at random."""
     # In floating point 0.29·100 is 28.999…, so int() needs a small tolerance.
     count = int(rate * len(labels) + 1e-9)
     return labels.astype(np.int64), rng.permutation(len(labels))[:count]
 
 
 def pair_flip_matrix(classes: int, rate: float) -> Floats:
-    """(K, K) transition matrix: each class becomes the next one with probability `rate`."""
+    """Return the (K, K) transition matrix: each class becomes the next with probability `rate`."""
     return (1 - rate) * np.eye(classes) + rate * np.roll(np.eye(classes), 1, axis=1)
 
 
 def by_matrix(labels: Integers, transition: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Each class gets exactly the shares of its row, rounded by the largest-remainder method."""
+    """Change exactly those shares of each class that its row of the (K, K) `transition` states.
+
+    The largest-remainder method rounds the shares to whole numbers of labels.
+    """
     noisy = labels.astype(np.int64)
     for k, row in enumerate(transition):
         members = rng.permutation(np.flatnonzero(labels == k))
@@ -97,7 +100,7 @@ def by_matrix(labels: Integers, transition: Floats, rng: np.random.Generator) ->
 
 
 def whole_shares(shares: Floats, total: int) -> Integers:
-    """Shares of `total` as whole numbers that sum to it (largest-remainder method)."""
+    """Split `total` into whole numbers in proportion to `shares` (largest-remainder method)."""
     exact = shares / shares.sum() * total
     counts = np.floor(exact).astype(np.int64)
     remainder = total - counts.sum()
@@ -106,7 +109,7 @@ def whole_shares(shares: Floats, total: int) -> Integers:
 
 
 def checked_matrix(matrix: ArrayLike, classes: int) -> Floats:
-    """The matrix as an array; raises an InputError if a row is no distribution over the classes."""
+    """Return the matrix as an array; raise if a row is not a probability distribution."""
     try:
         transition = np.asarray(matrix, float)
     except ValueError:
@@ -120,13 +123,17 @@ def checked_matrix(matrix: ArrayLike, classes: int) -> Floats:
     if (transition < 0).any() or not np.allclose(transition.sum(1), 1):
         row = int(((transition < 0).any(1) | ~np.isclose(transition.sum(1), 1)).argmax())
         raise InputError(
-            f"noise.matrix: row {row} is no distribution; make it non-negative with sum 1"
+            f"noise.matrix: row {row} (counted from 0) is not a probability distribution; "
+            "its entries must be ≥ 0 with sum 1"
         )
     return transition
 
 
 def realised_transition(true: Integers, given: Integers, classes: int) -> Floats:
-    """(K, K) share of each true class that has each given label; the row of an empty class is 0."""
+    """Return (K, K) shares of each true class (row) that have each given label (column).
+
+    The row of a class without examples is 0.
+    """
     counts = np.zeros((classes, classes))
     np.add.at(counts, (true, given), 1)
     return counts / np.maximum(counts.sum(1, keepdims=True), 1)

@@ -1,4 +1,4 @@
-"""Prepare data: from a spec to training data and, apart from it, the truth."""
+"""Make training data from a spec and, separately, the truth for evaluation."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Training data for the algorithm, truth for the evaluation, facts for the record.
+    """Data of a run: training data for the algorithm, truth for evaluation, facts for data.json.
 
-    all_rows, all_truth: of every row
-    training, truth: of the rows that are learned from; learned: their positions
-    held_out: the other rows; None: every row is learned from
-    ids, verified, encoding, embedding: of all rows, as `Source` has them
+    all_rows, all_truth: training data and truth of every row
+    training, truth: training data and truth of the rows that are trained on
+    learned: positions of the rows that are trained on
+    held_out: the other rows; None: every row is trained on
+    ids, verified, encoding, embedding: fields of `Source`, for all rows
     """
 
     all_rows: TensorData
@@ -50,7 +51,7 @@ class Prepared:
     embedding: dict[str, NDArray[Any]] | None = None
 
     def with_all_rows(self) -> Self:
-        """The same data with no row held out."""
+        """Return the same data with no row held out."""
         return replace(
             self,
             training=self.all_rows,
@@ -61,7 +62,7 @@ class Prepared:
         )
 
     def hold_out(self, positions: Integers) -> Self:
-        """The same data with exactly the rows at `positions` held out."""
+        """Return the same data with exactly the rows at `positions` held out."""
         data, true = self.all_rows, self.all_truth.train
         learned = np.delete(np.arange(len(data)), positions)
         held_out = HeldOutRows(
@@ -78,7 +79,7 @@ class Prepared:
 
 
 def select_rows(data: TensorData, positions: Integers) -> TensorData:
-    """The training data of the rows at `positions`."""
+    """Return the training data of the rows at `positions`."""
     return replace(
         data,
         stored=data.stored[positions],
@@ -90,7 +91,11 @@ def select_rows(data: TensorData, positions: Integers) -> TensorData:
 
 @dataclass(frozen=True)
 class Labelled:
-    """The rows of a source that are used, with given labels and, if known, true labels."""
+    """The N rows of a source that a run uses.
+
+    given: (N,) given labels
+    true: (N,) true labels; None: unknown
+    """
 
     source: Source
     given: Integers
@@ -100,9 +105,11 @@ class Labelled:
 def label(
     spec: RunSpec, on_progress: CountCallback | None = None, source: Source | None = None
 ) -> Labelled:
-    """Load the data, make the classes uneven, make the labels noisy.
+    """Load the data, leave out rows for the imbalance, inject the noise.
 
-    Imbalance and noise have random streams of their own.
+    Imbalance and noise have separate random streams, so another noise keeps the same rows.
+
+    source: the data that `spec.data` names; None: they are read
     """
     source = source or load_source(spec.data, on_progress)
     classes = len(source.class_names)
@@ -114,7 +121,7 @@ def label(
     elif spec.noise.kind == "none":
         given = labels
     else:
-        # Noise is injected only into labels that are taken to be right.
+        # Injected noise makes wrong labels of right ones: labels of the source count as true.
         rng = np.random.default_rng(random_streams(spec.seed)[1])
         given, true = corrupt(labels, source.class_names, spec.noise, rng), labels
     verified = None if source.verified is None else source.verified[kept]
@@ -132,20 +139,23 @@ def label(
 
 
 def random_streams(seed: int) -> list[np.random.SeedSequence]:
-    """Seeds of the imbalance, of the noise and of the choice of rows to hold out."""
+    """Return three seeds: for the imbalance, for the noise and for the choice of held-out rows."""
     return np.random.SeedSequence(seed).spawn(3)
 
 
 def kept_rows(source: Source, spec: RunSpec) -> Integers:
-    """Positions in the source of the rows that are trained on, in order."""
-    # Where labels are already noisy and the truth is known, sizes are cut by the truth.
+    """Return the sorted positions in the source of the rows that the run uses."""
+    # Class sizes are counted by true labels if these are known.
     reference = source.labels if source.true is None else source.true
     rng = np.random.default_rng(random_streams(spec.seed)[0])
     return choose_rows(reference, len(source.class_names), spec.imbalance, rng)
 
 
 def read_noisy_labels(noise: NoiseSpec, kept: Integers, classes: int, total: int) -> Integers:
-    """Labels of a file that covers the whole source, or just the examples kept."""
+    """Read the given labels of the kept rows from a file.
+
+    The file has one label for each of the `total` rows of the source, or for each kept row.
+    """
     path = Path(noise.file or "")
     labels = read_label_file(path, noise.key)
     if len(labels) not in (total, len(kept)):
@@ -163,11 +173,11 @@ def prepare(
     on_progress: CountCallback | None = None,
     source: Source | None = None,
 ) -> Prepared:
-    """Everything about the data that a run needs, on the device.
+    """Load and prepare the data of a run; tensors are on the device.
 
-    Preprocessing is measured on all rows, also on those that are held out.
+    Mean and std of the inputs are measured on all rows, including held-out rows.
 
-    source: the data that `spec.data` names, if they have been read already
+    source: the data that `spec.data` names; None: they are read
     """
     labelled = label(spec, on_progress, source)
     source, classes = labelled.source, len(labelled.source.class_names)
@@ -210,7 +220,7 @@ def prepare(
 
 
 def describe_data(labelled: Labelled, truth: Truth) -> dict[str, Any]:
-    """What the data turned out to be: sizes, small classes, realised noise."""
+    """Return facts for data.json: sizes, small classes and, with true labels, the actual noise."""
     classes = len(labelled.source.class_names)
     content: dict[str, Any] = {
         "examples": len(labelled.given),

@@ -14,7 +14,12 @@ from ulc.errors import InputError
 
 
 class Preprocessing(Spec):
-    """Mean and standard deviation: by channel (images), or one std for all features (vectors)."""
+    """Mean and standard deviation by which inputs are normalised.
+
+    Images: mean and std of each channel. Vectors: mean of each feature, and one std for all.
+
+    shape: shape of one input
+    """
 
     kind: Literal["image", "vector"]
     shape: tuple[int, ...]
@@ -23,7 +28,7 @@ class Preprocessing(Spec):
 
     @classmethod
     def fit(cls, source: Source) -> Self:
-        """The statistics of the source if it has any (from the literature), else measured ones."""
+        """Take mean and std of images from the source (from the literature), else measure them."""
         shape = source.inputs.shape[1:]
         if source.inputs.ndim == 4:
             if source.mean is not None and source.std is not None:
@@ -43,7 +48,7 @@ class Preprocessing(Spec):
         return cls(kind="vector", shape=shape, mean=tuple(mean), std=tuple(std))
 
     def stored(self, inputs: NDArray[Any]) -> Tensor:
-        """Inputs as kept in memory: images as uint8, channels-last; vectors normalised."""
+        """Convert inputs for keeping in memory: channels-last uint8 images, normalised vectors."""
         check_inputs(inputs, "inputs")
         if inputs.shape[1:] != self.shape:
             raise InputError(
@@ -59,10 +64,10 @@ class Preprocessing(Spec):
         return torch.from_numpy(ready)
 
     def ready(self, stored: Tensor) -> Tensor:
-        """Stored inputs as normalised floats; images are channels-last in memory."""
+        """Convert stored inputs to normalised floats; images stay channels-last in memory."""
         if self.kind == "vector":
             return stored
-        # By rows of pixels, because torch is slow along the short channel axis.
+        # Pixels and channels are one axis here: torch is slow along the short channel axis.
         _, channels, _, width = stored.shape
         mean, std = (
             torch.from_numpy(repeat_channels(each, width)).to(stored.device)
@@ -76,15 +81,15 @@ class Preprocessing(Spec):
 
 @cache  # an array, because tensors made during an ONNX export hold no values
 def repeat_channels(values: tuple[float, ...], width: int) -> NDArray[np.float32]:
-    """Values of the channels times 255, repeated for each pixel of a row."""
+    """Return (width · C,) numbers: `values` of the channels times 255, for each pixel of a row."""
     return np.tile(np.asarray(values, np.float32) * 255, width)
 
 
 def row_slices(inputs: NDArray[Any], rows: int = 10_000) -> list[slice]:
-    """Slices of some rows each, so that float64 copies stay small."""
+    """Return slices of `rows` rows each, so that a float64 copy of one slice is small."""
     return [slice(start, start + rows) for start in range(0, len(inputs), rows)]
 
 
 def replace_zero_std(std: NDArray[Any]) -> NDArray[Any]:
-    """Replace standard deviations near 0 by 1."""
+    """Replace standard deviations near 0 by 1: constant inputs are not scaled."""
     return np.where(std > 1e-6, std, 1.0)

@@ -1,8 +1,8 @@
 """RandAugment and cutout on a batch of images, drawn for each image separately (FixMatch).
 
-Fourteen operations with FixMatch's ranges. Colour operations equal Pillow's; shears keep the
-centre. Each operation takes (B, C, H, W) floats in 0 … 255 and a (B,) level in (0, 1), and returns
-the changed images.
+There are fourteen operations with FixMatch's ranges. Colour operations give Pillow's results;
+shears do not move the centre. Each operation takes (B, C, H, W) floats in 0 … 255 and a (B,) level
+in (0, 1), and returns the changed images.
 """
 
 import math
@@ -14,11 +14,11 @@ from torch import Tensor
 
 GREY = 127.0
 SMOOTHING = ((1.0, 1.0, 1.0), (1.0, 5.0, 1.0), (1.0, 1.0, 1.0))  # divided by 13, as in Pillow
-LUMA = (0.299, 0.587, 0.114)
+LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue
 
 
 def rand_augment(images: Tensor, rounds: int = 2) -> Tensor:
-    """In each round, apply a random operation at one of nine random levels to every image."""
+    """In each round, apply a random operation at a random level (0.1, 0.2, … 0.9) to each image."""
     changed = images.to(torch.float32, copy=True, memory_format=torch.contiguous_format)
     for _ in range(rounds):
         chosen = torch.randint(len(OPERATIONS), (len(images),), device=images.device)
@@ -31,7 +31,10 @@ def rand_augment(images: Tensor, rounds: int = 2) -> Tensor:
 
 
 def cutout(images: Tensor) -> Tensor:
-    """Cover a rectangle of half the image's height and width at a random place with grey."""
+    """Fill a rectangle with grey at a random place of each image.
+
+    It has half the height and half the width of the image, less what lies outside the image.
+    """
     count, _, height, width = images.shape
     down = torch.arange(height, device=images.device) - draw_centres(count, height, images)
     across = torch.arange(width, device=images.device) - draw_centres(count, width, images)
@@ -42,7 +45,7 @@ def cutout(images: Tensor) -> Tensor:
 
 
 def draw_centres(count: int, size: int, images: Tensor) -> Tensor:
-    """Draw (B, 1) random positions along one side."""
+    """Draw (count, 1) random positions along a side of `size` pixels, on the device of `images`."""
     return torch.randint(size, (count, 1), device=images.device)
 
 
@@ -52,28 +55,28 @@ def identity(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001 (all have
 
 
 def auto_contrast(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
-    """Stretch the range of each channel to 0 … 255."""
+    """Stretch the range of each channel of each image to 0 … 255."""
     low, high = images.amin((2, 3), keepdim=True), images.amax((2, 3), keepdim=True)
     return torch.where(high > low, (images - low) * (255 / (high - low).clamp(min=1)), images)
 
 
 def brightness(images: Tensor, level: Tensor) -> Tensor:
-    """Blend with black."""
+    """Blend each image with black."""
     return interpolate(torch.zeros_like(images), images, level)
 
 
 def colour(images: Tensor, level: Tensor) -> Tensor:
-    """Blend with the grey image."""
+    """Blend each image with its grey version."""
     return interpolate(grey_tones(images), images, level)
 
 
 def contrast(images: Tensor, level: Tensor) -> Tensor:
-    """Blend with the mean grey of the image."""
+    """Blend each image with the mean of its grey version."""
     return interpolate(grey_tones(images).mean((1, 2, 3), keepdim=True), images, level)
 
 
 def sharpness(images: Tensor, level: Tensor) -> Tensor:
-    """Blend with a smoothed image; the border stays unchanged."""
+    """Blend each image with its smoothed version; pixels on the border stay unchanged."""
     channels = images.shape[1]
     kernel = (torch.tensor(SMOOTHING, device=images.device) / 13).expand(channels, 1, 3, 3)
     smooth = images.clone()
@@ -83,7 +86,7 @@ def sharpness(images: Tensor, level: Tensor) -> Tensor:
 
 
 def equalize(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
-    """Equalise the histogram of each channel."""
+    """Equalise the histogram of each channel of each image."""
     count, channels, height, width = images.shape
     tones = images.long().reshape(count * channels, height * width)
     histogram = torch.zeros(len(tones), 256, dtype=torch.long, device=images.device)
@@ -96,20 +99,20 @@ def equalize(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
 
 
 def posterize(images: Tensor, level: Tensor) -> Tensor:
-    """Reduce the bits: to four at the lowest level, to seven at the highest."""
+    """Keep the upper bits of each pixel: four at the lowest level, seven at the highest."""
     bits = (level * 4).floor() + 4
     step = (2 ** (8 - bits)).view(-1, 1, 1, 1)
     return (images / step).floor() * step
 
 
 def solarize(images: Tensor, level: Tensor) -> Tensor:
-    """Invert bright pixels."""
+    """Invert pixels from 256 · (1 − level) upwards."""
     threshold = 256 - 256 * level.view(-1, 1, 1, 1)
     return torch.where(images < threshold, images, 255 - images)
 
 
 def rotate(images: Tensor, level: Tensor) -> Tensor:
-    """Rotate by up to 30 degrees in either direction."""
+    """Rotate each image by 30 degrees times level, in a random direction."""
     angle = draw_sign(level) * math.radians(30)
     stretch = images.shape[2] / images.shape[3]
     cos, sin = angle.cos(), angle.sin()
@@ -117,7 +120,7 @@ def rotate(images: Tensor, level: Tensor) -> Tensor:
 
 
 def shear_x(images: Tensor, level: Tensor) -> Tensor:
-    """Shear horizontally."""
+    """Shear each image horizontally, by 0.3 times level, in a random direction."""
     return apply_affine(
         images,
         (
@@ -128,7 +131,7 @@ def shear_x(images: Tensor, level: Tensor) -> Tensor:
 
 
 def shear_y(images: Tensor, level: Tensor) -> Tensor:
-    """Shear vertically."""
+    """Shear each image vertically, by 0.3 times level, in a random direction."""
     return apply_affine(
         images,
         (
@@ -139,12 +142,12 @@ def shear_y(images: Tensor, level: Tensor) -> Tensor:
 
 
 def translate_x(images: Tensor, level: Tensor) -> Tensor:
-    """Move horizontally by up to 0.3 of the width."""
+    """Move each image horizontally by 0.3 of its width times level, in a random direction."""
     return apply_affine(images, ((None, None, 2 * draw_sign(level) * 0.3), (None, None, None)))
 
 
 def translate_y(images: Tensor, level: Tensor) -> Tensor:
-    """Move vertically by up to 0.3 of the height."""
+    """Move each image vertically by 0.3 of its height times level, in a random direction."""
     return apply_affine(images, ((None, None, None), (None, None, 2 * draw_sign(level) * 0.3)))
 
 
@@ -155,13 +158,13 @@ OPERATIONS: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
 
 
 def interpolate(other: Tensor, images: Tensor, level: Tensor) -> Tensor:
-    """Blend `other` with a share of 0.05 to 0.95 of the image, by level."""
+    """Blend images with `other`; the share of the image is 0.05 + 0.9 · level."""
     kept = (0.05 + 0.9 * level).view(-1, 1, 1, 1)
     return other + kept * (images - other)
 
 
 def grey_tones(images: Tensor) -> Tensor:
-    """(B, 1, H, W) luma of three channels; the mean for any other number of channels."""
+    """Return (B, 1, H, W) grey images: luma if there are three channels, else their mean."""
     if images.shape[1] != 3:
         return images.mean(1, keepdim=True)
     weights = torch.tensor(LUMA, device=images.device).view(1, 3, 1, 1)
@@ -169,14 +172,15 @@ def grey_tones(images: Tensor) -> Tensor:
 
 
 def draw_sign(level: Tensor) -> Tensor:
-    """The level with a random sign."""
+    """Return each level with a random sign."""
     return torch.where(torch.rand(len(level), device=level.device) < 0.5, level, -level)
 
 
 def apply_affine(images: Tensor, rows: tuple[tuple[Tensor | None, ...], ...]) -> Tensor:
-    """Apply an affine map to each image: nearest pixel, black outside.
+    """Apply an affine map to each image: nearest pixel, black outside the image.
 
-    rows: 2 × 3 entries of the matrix in coordinates from −1 to 1; None: entry of the identity
+    rows: 2 × 3 matrix from output to input coordinates, both from −1 to 1; each entry has one value
+        per image; None: as in the identity
     """
     matrix = torch.eye(2, 3, device=images.device).repeat(len(images), 1, 1)
     for i, row in enumerate(rows):

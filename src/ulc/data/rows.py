@@ -4,7 +4,7 @@ from torch import Tensor
 
 
 def rows_at(values: Tensor, index: Tensor) -> Tensor:
-    """`values[index]` for (N, …) values and a (B,) index.
+    """Return `values[index]` for (N, …) values and a (B,) index.
 
     Channels-last images stay channels-last; torch's own indexing would be slow for them.
     """

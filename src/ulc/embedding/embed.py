@@ -1,4 +1,4 @@
-"""From images to a features file: resize, run the frozen network, project, write."""
+"""Embed images: resize, run the frozen network, project its features, write a features file."""
 
 import io
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from ulc.blocks.learner import evaluating
 from ulc.data.sources.source import Source
-from ulc.embedding.backbones import Backbone, Recipe
+from ulc.embedding.backbones import Backbone, LoadedNetwork
 from ulc.embedding.cache import Cache
 from ulc.embedding.projection import Projection, fit_projection
 from ulc.embedding.stored import StoredEmbedding
@@ -22,12 +22,15 @@ from ulc.errors import InputError, first_line
 from ulc.storage.files import write_whole
 from ulc.typing import CountCallback
 
-CHUNK = 256  # images in a cache file; a stopped command repeats at most so many
+CHUNK = 256  # images per cache file; a stopped command loses the work on at most so many
 
 
 @dataclass(frozen=True)
 class Embedder:
-    """A backbone with its device, batch size and cache folder."""
+    """A backbone, and where and how it runs.
+
+    cache_root: folder that holds one cache folder for each backbone
+    """
 
     backbone: Backbone
     cache_root: Path
@@ -36,16 +39,16 @@ class Embedder:
 
     @property
     def cache(self) -> Cache:
-        """Return the cache of this network with its weights and size."""
+        """Return the cache of this backbone; other weights or another size have another cache."""
         name = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.backbone.name)
-        folder = f"{name}-{self.backbone.recipe.size}-{self.backbone.fingerprint()[:16]}"
+        folder = f"{name}-{self.backbone.loaded.size}-{self.backbone.fingerprint()[:16]}"
         return Cache(self.cache_root / folder, self.backbone.width)
 
     def chunks(self, images: NDArray[np.uint8]) -> Iterator[NDArray[np.float32]]:
         """Yield (n, D) features of (N, C, H, W) images chunk by chunk, from the cache or computed.
 
         Chunks do not depend on the batch size, so every batch size finds the same files. No batch
-        crosses a chunk, so a resumed command gives the same bits as an unbroken one.
+        crosses a chunk, so a resumed command gives the same result, bit by bit.
         """
         cache = self.cache
         for start in range(0, len(images), CHUNK):
@@ -63,15 +66,15 @@ class Embedder:
             yield features
 
     def run(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Compute the features of (n, C, H, W) images in batches."""
-        recipe, name = self.backbone.recipe, self.backbone.name
-        network = recipe.network.to(self.device)
+        """Compute the (n, D) features of (n, C, H, W) images in batches."""
+        loaded, name = self.backbone.loaded, self.backbone.name
+        network = loaded.network.to(self.device)
         parts = []
         with evaluating(network), torch.no_grad():
             for start in range(0, len(images), self.batch_size):
                 batch = torch.tensor(images[start : start + self.batch_size], device=self.device)
                 try:
-                    features = network(resize_and_normalise(batch, recipe))
+                    features = network(resize_and_normalise(batch, loaded))
                 except RuntimeError as error:
                     raise InputError(
                         f"backbone '{name}' fails on a batch of {len(batch)} ({first_line(error)});"
@@ -86,28 +89,28 @@ class Embedder:
         return np.concatenate(parts)
 
 
-def resize_and_normalise(images: Tensor, recipe: Recipe) -> Tensor:
-    """Convert (B, C, H, W) uint8, grey or colour, to the network's (B, 3, size, size) input."""
+def resize_and_normalise(images: Tensor, loaded: LoadedNetwork) -> Tensor:
+    """Convert (B, C, H, W) uint8 images, grey or colour, to (B, 3, size, size) network input."""
     batch = images.float() / 255
     # Antialiasing is for shrinking only: with it, PyTorch enlarges with another bicubic kernel.
-    shrinks = recipe.size < max(images.shape[2:])
+    shrinks = loaded.size < max(images.shape[2:])
     batch = F.interpolate(
-        batch, (recipe.size, recipe.size), mode=recipe.interpolation, antialias=shrinks
+        batch, (loaded.size, loaded.size), mode=loaded.interpolation, antialias=shrinks
     ).expand(-1, 3, -1, -1)
-    mean, std = (batch.new_tensor(values).view(1, 3, 1, 1) for values in (recipe.mean, recipe.std))
+    mean, std = (batch.new_tensor(values).view(1, 3, 1, 1) for values in (loaded.mean, loaded.std))
     return (batch - mean) / std
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """The arrays of a features file, and how they were made."""
+    """The arrays of a features file; how: description of the embedding that made them."""
 
     arrays: dict[str, NDArray[Any]]
     how: StoredEmbedding
 
     @property
     def projection(self) -> Projection:
-        """Return the projection of the pooled features."""
+        """Return the projection from pooled features to the vectors in the file."""
         return self.how.projection
 
     def write(self, path: Path) -> None:
@@ -124,9 +127,9 @@ def embed(
     pca: int | None = None,
     on_progress: CountCallback | None = None,
 ) -> Embedded:
-    """Embed training and test images; labels, ids and other columns are copied.
+    """Embed the training and test images of a source; labels, ids and flags are copied.
 
-    pca: `components` of `fit_projection`
+    pca: number of principal components; 0: no PCA; None: as `fit_projection` chooses
     """
     check_images(source)
     test = source.test_inputs if source.test_labels is not None else None
@@ -160,7 +163,7 @@ def embed_new(
     embedder: Embedder,
     on_progress: CountCallback | None = None,
 ) -> NDArray[np.float32]:
-    """Turn (N, C, H, W) new images into vectors with a stored embedding."""
+    """Turn (N, C, H, W) new images into (N, P) vectors with a stored embedding."""
     parts: list[NDArray[np.float16]] = []
     done = 0
     for features in embedder.chunks(images):

@@ -16,8 +16,9 @@ ROWS = 8192  # rows projected at a time, in double precision
 class Projection:
     """Affine map of (N, D) features to (N, P): (x − mean) · directions / scale.
 
-    directions: (D, P) orthonormal; None: identity
-    explained: explained share of the variance of the training rows
+    mean: (D,) mean of the training rows
+    directions: (D, P) orthonormal columns; None: the identity, so P = D
+    explained: share of the variance of the training rows that the directions keep
     """
 
     mean: NDArray[np.float64]
@@ -26,23 +27,23 @@ class Projection:
     explained: float = 1.0
 
     def __call__(self, features: NDArray[np.float32]) -> NDArray[np.float16]:
-        """Project every row and round to half precision."""
+        """Project (N, D) features and round to half precision."""
         return np.concatenate(
             [self.exact(features[i : i + ROWS]) for i in range(0, len(features), ROWS)]
         ).astype(np.float16)
 
     def exact(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Project without rounding."""
+        """Project (N, D) features without rounding."""
         centred = features.astype(np.float64) - self.mean
         turned = centred if self.directions is None else centred @ self.directions
         return turned / self.scale
 
 
 def fit_projection(features: NDArray[np.float32], components: int | None = None) -> Projection:
-    """Fit the projection on training rows; their projected values have mean square 1.
+    """Fit the projection to (N, D) features of training rows; the result has mean square 1.
 
-    components: number of principal components; 0: no PCA; None: 256 if there are more features
-        than that and enough rows, else no PCA
+    components: number of principal components; 0: no PCA; None: 256 if there are more than 256
+        features and more than 256 rows, else no PCA
     """
     rows, width = features.shape
     most = min(rows - 1, width)
@@ -66,5 +67,5 @@ def fit_projection(features: NDArray[np.float32], components: int | None = None)
 
 
 def positive_or_one(scale: float) -> float:
-    """Return 1 for the scale 0 of constant features."""
+    """Return the scale, but 1 for the scale 0 of constant features."""
     return float(scale) if scale > 0 else 1.0

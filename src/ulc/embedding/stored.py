@@ -1,4 +1,4 @@
-"""Description of an embedding, stored with its vectors; new images are embedded by it."""
+"""Description of an embedding, stored with its vectors, to embed new images in the same way."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,17 +10,18 @@ from ulc.embedding.backbones import Backbone, load_backbone
 from ulc.embedding.projection import Projection
 from ulc.errors import InputError
 
-# Array names in an npz file start so; `ulc.data.sources.npz` finds them by this prefix.
+# Prefix of the array names in an npz file; `ulc.data.sources.npz` finds the arrays by it.
 PREFIX = "embedding_"
 
 
 @dataclass(frozen=True)
 class StoredEmbedding:
-    """Name and fingerprint of a backbone, image sizes, and the projection of its features.
+    """How images became vectors: a backbone, image sizes, and the projection of its features.
 
-    size: side of the backbone's square input, in pixels
-    height, width: of the images before resizing
-    fingerprint: digest of the backbone with its weights
+    backbone: name of the backbone
+    size: height and width of the backbone's input, in pixels
+    height, width: height and width of the images before resizing, in pixels
+    fingerprint: digest of the backbone's name, weights and preprocessing
     """
 
     backbone: str
@@ -35,7 +36,7 @@ class StoredEmbedding:
         """Describe the embedding of (N, C, H, W) images."""
         height, width = images.shape[2:]
         return cls(
-            backbone.name, backbone.recipe.size, height, width, backbone.fingerprint(), projection
+            backbone.name, backbone.loaded.size, height, width, backbone.fingerprint(), projection
         )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -55,7 +56,10 @@ class StoredEmbedding:
 
     @classmethod
     def read(cls, arrays: dict[str, NDArray[Any]], where: str) -> Self | None:
-        """Read the result of `arrays()`; None: there is none."""
+        """Read the embedding from arrays that `arrays()` made; None: `arrays` holds no embedding.
+
+        where: name of the file in error messages
+        """
         found = {k.removeprefix(PREFIX): v for k, v in arrays.items() if k.startswith(PREFIX)}
         if not found:
             return None
@@ -81,14 +85,14 @@ class StoredEmbedding:
             ) from None
 
     def same_as(self, other: "StoredEmbedding") -> bool:
-        """Tell whether both turn an image into the same vector."""
+        """Tell whether both embeddings turn an image into the same vector."""
         ours, theirs = self.arrays(), other.arrays()
         return ours.keys() == theirs.keys() and all(
             np.array_equal(ours[name], theirs[name]) for name in ours
         )
 
     def load_backbone(self) -> Backbone:
-        """Load the backbone; raise if its fingerprint is another one here."""
+        """Load the backbone; raise if weights or preprocessing differ from the embedding's."""
         backbone = load_backbone(self.backbone, size=self.size)
         if backbone.fingerprint() != self.fingerprint:
             raise InputError(

@@ -29,7 +29,7 @@ TOLERANCE = 1e-4  # largest allowed difference between two probabilities
 
 
 class Graph(nn.Module):
-    """From raw inputs to class probabilities: preprocessing, mean of all networks, prior.
+    """Module from raw inputs to class probabilities: preprocessing, mean of all networks, prior.
 
     Vectors are standardised in double precision, as in `Preprocessing.stored`.
     """
@@ -40,7 +40,7 @@ class Graph(nn.Module):
         self.members = model.members
         self.preprocessing = model.spec.preprocessing
         classes = len(model.spec.class_names)
-        # `with_prior` multiplies each class by a factor; uniform probabilities show the factors.
+        # `with_prior` multiplies each class by a factor; from uniform input it returns the factors.
         even = np.full((1, classes), 1 / classes)
         factors = with_prior(even, np.asarray(model.spec.class_prior), prior)[0]
         self.factors = None if prior == "training" else torch.tensor(factors * classes).float()
@@ -48,7 +48,7 @@ class Graph(nn.Module):
         self.std = torch.tensor(self.preprocessing.std, dtype=torch.float64)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, C, H, W) uint8 or (B, D) float32 to (B, K)."""
+        """Return (B, K) probabilities of (B, C, H, W) uint8 images or (B, D) float32 vectors."""
         if self.preprocessing.kind == "image":
             ready = self.preprocessing.ready(inputs)
         else:
@@ -64,7 +64,8 @@ class Graph(nn.Module):
 class OnnxFile:
     """An ONNX graph that has been compared with PyTorch.
 
-    difference: largest absolute difference between probabilities, over random inputs
+    content: the bytes of the file
+    difference: largest difference between the graph's and PyTorch's probabilities, on random inputs
     """
 
     content: bytes
@@ -78,9 +79,9 @@ class OnnxFile:
 def export_onnx(
     model: Model, *, prior: Prior = "training", metadata: dict[str, str] | None = None
 ) -> OnnxFile:
-    """Export one graph from raw inputs to probabilities, and compare it with PyTorch.
+    """Export one graph from raw inputs to probabilities; raise if PyTorch's probabilities differ.
 
-    metadata: stored in the file beside class names, prior and version
+    metadata: texts to store in the file beside class names, prior and version
     """
     check_onnx_packages()
     import onnx
@@ -144,7 +145,7 @@ def compare_with_pytorch(content: bytes, model: Model, prior: Prior) -> float:
 
 
 def random_inputs(preprocessing: Preprocessing, rows: int) -> NDArray[Any]:
-    """Draw random pixels, or vectors with the training set's mean and standard deviation."""
+    """Draw `rows` images of random pixels, or vectors with the training set's mean and std."""
     rng = np.random.default_rng(rows)
     shape = (rows, *preprocessing.shape)
     if preprocessing.kind == "image":

@@ -19,10 +19,10 @@ GREY = np.array([19595, 38470, 7471])  # Pillow's weights of red, green and blue
 class ModelInput:
     """The kinds of input that a run's model takes.
 
-    image: (channels, height, width) of images; channels 0 means grey or colour; None: no images
-    vector: length of a row of X in an npz file; None: no vectors
-    encoding: how a table's columns become vectors; None: no tables
-    trained: the training data; its column names are the default for new tables
+    trained: spec of the training data; its column names are the default for new tables
+    image: (channels, height, width) of images; 0 channels: grey or colour; None: takes no images
+    vector: length of a row of X in an npz file; None: takes no vectors
+    encoding: how a table's columns become vectors; None: takes no tables
     """
 
     class_names: tuple[str, ...]
@@ -32,7 +32,7 @@ class ModelInput:
     encoding: "TableEncoding | None" = None
 
     def __str__(self) -> str:
-        """Name the input and how to give it, for error messages."""
+        """Return what the model takes and how to give it, for error messages."""
         if self.encoding is not None:
             return "a table; give one with the same columns"
         if self.image is not None:
@@ -61,7 +61,7 @@ def resize_to_model(
 
 
 def resize_and_crop(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Scale the shorter side to `size` and crop the centre, as for image files."""
+    """Scale images until they cover `size` (width, height) and crop the centre, as for files."""
     from PIL import Image, ImageOps
 
     def fitted(channel: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""Ids and labels of new rows; both are optional."""
+"""Read the ids and labels of new rows; both are optional."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from ulc.typing import Integers
 if TYPE_CHECKING:
     import pandas as pd
 
-Labels = list[str | None]
+Labels = list[str | None]  # None: the row has no label
 
 
 @dataclass(frozen=True)
 class IdsAndLabels:
-    """The ids and labels that a table holds; None: no such column."""
+    """The ids and labels of the rows of a table; None: no such column, or no label in it."""
 
     ids: tuple[str, ...] | None
     labels: Labels | None
@@ -30,7 +30,11 @@ class IdsAndLabels:
 def find_ids_and_labels(
     table: "pd.DataFrame", spec: DataSpec, model_input: ModelInput, where: str
 ) -> IdsAndLabels:
-    """Read ids and labels from the columns of the options, of the training data, or usual names."""
+    """Read ids and labels from the columns of a table.
+
+    If no option names a column, its name in the training data is used, else a name that
+    `ulc train` recognises.
+    """
     from ulc.data.columns import to_text
     from ulc.data.sources.frame import ID, LABEL, check_columns, first_present, require_texts
 
@@ -53,7 +57,7 @@ def find_ids_and_labels(
 
 
 def fill_in_columns(spec: DataSpec, trained: DataSpec, columns: Sequence[str]) -> DataSpec:
-    """Fill in column names from the training data where the table has such columns."""
+    """Fill in missing column names of `spec` by those of the training data that the table has."""
     named = {
         option: getattr(trained, option)
         for option in ("label", "image", "id")
@@ -63,7 +67,7 @@ def fill_in_columns(spec: DataSpec, trained: DataSpec, columns: Sequence[str]) -
 
 
 def class_numbers(labels: Labels, class_names: Sequence[str]) -> Integers:
-    """Return (N,) class numbers; -1: no label, or not a class of the run.
+    """Return (N,) class numbers; -1: the row has no label, or the label is no class of the run.
 
     The label "3.0" means class "3" unless a class is called "3.0".
     """
@@ -81,10 +85,11 @@ def class_numbers(labels: Labels, class_names: Sequence[str]) -> Integers:
 def read_npz_labels(
     arrays: dict[str, NDArray[Any]], class_names: Sequence[str], where: str
 ) -> Labels | None:
-    """Return the class names of `y`; None: the file has no `y`. The number -1 means no label.
+    """Return the labels in `y` as class names; None: the file has no `y`.
 
     Whole numbers are positions in the file's `class_names`. Without `class_names` they are class
-    names if all classes of the run are called by numbers, else positions among these classes.
+    names if all classes of the run are called by numbers, else positions among these classes. The
+    number -1 means no label.
     """
     if "y" not in arrays:
         return None

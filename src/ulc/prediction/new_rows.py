@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 class NewRows:
     """New data in memory.
 
+    name: name of the data in error messages
     inputs: (N, C, H, W) uint8 images or (N, D) vectors
     ids: (N,) names of the rows; None: rows are named by position
-    labels: (N,) given class names, None for a row without a label; None: no labels at all
+    labels: (N,) given class names, None for a row without a label; None: no row has a label
     skipped: names of images that could not be read
-    embedding: the `embedding_` arrays of a file that `ulc embed` made
+    embedding: arrays by which `ulc embed` describes how images became vectors; None: no embedding
     """
 
     name: str
@@ -68,7 +69,10 @@ def load_new_rows(
 def rows_from_folder(
     path: Path, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
-    """Read every image below `path`; folder names are labels if at least one is a class."""
+    """Read every image below `path`.
+
+    Names of the folders in `path` are labels if at least one of them is a class of the run.
+    """
     from ulc.data.sources.folder import images_below, subfolders
     from ulc.data.sources.pictures import SUFFIXES, Picture
 
@@ -105,7 +109,7 @@ def rows_from_table(
 
 @dataclass(frozen=True)
 class NewTable:
-    """A data frame; image paths in it are relative to `folder`."""
+    """A data frame, whose name in error messages is `where`; image paths start from `folder`."""
 
     where: str
     frame: "pd.DataFrame"
@@ -156,7 +160,9 @@ def rows_from_huggingface(
         return rows_from_frame(NewTable(where, table, path), spec, model_input, on_progress)
     image = spec.image or fill_in_columns(spec, model_input.trained, images).image or images[0]
     if image not in images:
-        raise InputError(f"{where}: the column '{image}' holds no images; name another")
+        raise InputError(
+            f"{where}: the column '{image}' holds no images; name another with --image"
+        )
     notes = find_ids_and_labels(table, spec.model_copy(update={"image": None}), model_input, where)
     pictures = huggingface.list_pictures(split, image, where)
     return rows_from_pictures(
@@ -165,7 +171,7 @@ def rows_from_huggingface(
 
 
 def choose_split(content: Any, path: Path) -> Any:
-    """Return the data set itself, its split `train`, or its only split."""
+    """Return the data set itself if it has no splits, else its split `train`, or its only one."""
     if not isinstance(content, dict):
         return content
     if "train" not in content and len(content) > 1:
@@ -200,7 +206,7 @@ READERS: dict[str, Callable[[Path, DataSpec, ModelInput, CountCallback], NewRows
 def rows_from_array(
     inputs: Any, model_input: ModelInput, labels: Sequence[Any] | None = None
 ) -> NewRows:
-    """Take an array in memory: vectors, or uint8 images."""
+    """Make rows of an array of vectors or of uint8 images; `labels` None: no labels."""
     array = np.asarray(tensor_to_array(inputs))
     given: Labels | None = None if labels is None else [label_as_text(each) for each in labels]
     return rows_from_inputs(
@@ -216,7 +222,10 @@ def label_as_text(value: Any) -> str | None:
 def rows_from_inputs(
     inputs: NDArray[Any], model_input: ModelInput, where: str, labels: Labels | None, **others: Any
 ) -> NewRows:
-    """Check arrays against the model's input, and convert images to its size."""
+    """Make rows of inputs; images are converted to the model's size, other vectors raise an error.
+
+    others: further fields of `NewRows`
+    """
     rows = NewRows(where, inputs, labels=labels, **others)
     if inputs.ndim == 4:
         return NewRows(where, resize_to_model(inputs, model_input, where), labels=labels, **others)

@@ -33,9 +33,11 @@ SHOWN = 10  # most class names in an error message
 class Predictions:
     """Predictions of a run for N new rows.
 
-    probability: (N, K) under the chosen prior
-    given: (N,) class numbers of the given labels, -1: no label or unknown; None: no labels
-    judgement: of the rows with a known label, under the training prior; None: no labels
+    probability: (N, K) class probabilities under the chosen prior
+    uncertainty: epistemic and aleatoric uncertainty of the rows
+    threshold: labels with a lower label score are not trusted
+    given: (N,) class numbers of the labels; -1: no label, or no class of the run; None: no labels
+    judgement: opinion on the labels that are classes of the run; None: no labels
     """
 
     rows: NewRows
@@ -51,7 +53,7 @@ class Predictions:
 class Predictor:
     """A finished run's model, with the conversion of new data to its input.
 
-    embedding: how the training images became vectors; None: they did not
+    embedding: how the training images were embedded; None: the run has no embedding
     """
 
     folder: RunFolder
@@ -80,9 +82,11 @@ class Predictor:
         cache: Path | None = None,
         on_progress: CountCallback | None = None,
     ) -> Predictions:
-        """Predict classes and uncertainties, and judge the labels if the rows have any.
+        """Predict classes and uncertainties, and judge the labels if the rows have labels.
 
-        cache: folder that keeps features of embedded images; None: they are not kept
+        prior: class frequencies to assume in the new data
+        cache: folder in which features of images are kept for a run with an embedding; None: they
+            are not kept
         """
         spec = self.folder.spec
         given = self.number_given_labels(rows)
@@ -100,7 +104,7 @@ class Predictor:
         )
 
     def number_given_labels(self, rows: NewRows) -> Integers | None:
-        """Return class numbers of the labels; raise if none of them is a class of the run."""
+        """Return (N,) class numbers as in `Predictions.given`; raise if no label is a class."""
         if rows.labels is None:
             return None
         given = class_numbers(rows.labels, self.model_input.class_names)
@@ -118,7 +122,7 @@ class Predictor:
         )
 
     def judge(self, inputs: NDArray[Any], given: Integers, unsure: Uncertainty) -> Judgement:
-        """Judge the known labels; the training prior applies, whatever prior was chosen."""
+        """Judge the labels that are classes of the run, under the training prior in every case."""
         known = given >= 0
         aleatoric = unsure.aleatoric
         prediction = self.model.predict_proba(inputs[known])
@@ -137,7 +141,7 @@ class Predictor:
     def prepare_inputs(
         self, rows: NewRows, cache: Path | None = None, on_progress: CountCallback | None = None
     ) -> NDArray[Any]:
-        """Return the model's input; a run on embedded images turns images into vectors."""
+        """Return the model's inputs; if the run has an embedding, images are embedded."""
         if self.embedding is None:
             return rows.inputs
         if rows.inputs.ndim == 2:
@@ -155,7 +159,7 @@ class Predictor:
 
 
 def read_stored_embedding(folder: RunFolder) -> StoredEmbedding | None:
-    """Read how the run's images became vectors; None: they did not."""
+    """Read how the run's images were embedded; None: the run has no embedding."""
     if not folder.has("embedding.npz"):
         return None
     path = folder.path / "embedding.npz"
@@ -186,5 +190,5 @@ def find_model_input(
 
 
 def name_classes(values: Integers, class_names: tuple[str, ...]) -> NDArray[Any]:
-    """Return the names of class numbers."""
+    """Return the class name of each class number in `values`."""
     return np.array(class_names, object)[values]

@@ -1,4 +1,4 @@
-"""A run as Python code uses it: its results, its model, and predictions of new data."""
+"""A run for Python programs: its results, its model, and predictions for new data."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """The results in a run folder; each is read from its file when it is asked for."""
+    """The results in a run folder; each attribute is read from its file at every access."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Scores of the last epochs, and of the best one."""
+        """Mean scores of the last epochs, and scores of the best epoch."""
         summary: dict[str, Any] = self.folder.read_json("summary.json")
         return summary
 
@@ -66,11 +66,13 @@ class Run:
         device: str = "auto",
         **options: Any,
     ) -> "DataFrame":
-        """Predict new data: the table that `ulc predict` writes, with one row for each input.
+        """Predict new data; return the table that `ulc predict` writes, one row for each input.
 
         data: a path, as for the command; a data frame with the columns that the run learned from;
             or an array of vectors or of uint8 images
-        labels: labels to score, if `data` is an array; a path or a frame holds its labels itself
+        labels: labels to score if `data` is an array; a path or a frame has a column for them
+        prior: class frequencies to assume in the new data
+        probabilities: add a column with the probability of each class
         options: label, image, id, skip_broken, as for the command
         """
         from ulc.prediction.predictor import Predictor
@@ -85,14 +87,18 @@ class Run:
 def read_new_rows(
     data: Any, labels: Sequence[Any] | None, model_input: "ModelInput", options: dict[str, Any]
 ) -> "NewRows":
-    """The rows of a path, a data frame or an array."""
+    """Read new rows from a path, a data frame or an array."""
     from ulc.prediction.new_rows import NewTable, load_new_rows, rows_from_array, rows_from_frame
 
     is_array = not isinstance(data, str | Path) and not hasattr(data, "iloc")
     if not is_array and labels is not None:
-        raise InputError("labels belong to an array; of a path or a frame name the column: label=")
+        raise InputError(
+            "labels= is only for an array; for a path or a frame, name the column with label="
+        )
     if is_array and options:
-        raise InputError(f"an array has no '{min(options)}'; give labels= or drop it")
+        raise InputError(
+            f"'{min(options)}' is not for an array; drop it, and give labels of an array as labels="
+        )
     if isinstance(data, str | Path):
         return load_new_rows(data_spec(str(data), options), model_input)
     if hasattr(data, "iloc"):

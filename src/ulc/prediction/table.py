@@ -44,7 +44,7 @@ def prediction_frame(found: Predictions, *, probabilities: bool = False) -> "Dat
 
 
 def label_score_columns(found: Predictions) -> dict[str, Any]:
-    """Return the columns of `labels.csv`; they are empty for rows without a known label."""
+    """Return columns as in `labels.csv`, empty where no label is a class of the run."""
     from pandas import array
 
     if found.given is None or found.judgement is None:
@@ -71,7 +71,7 @@ def label_score_columns(found: Predictions) -> dict[str, Any]:
 
 
 def check_table_file(path: Path, data: str | None = None) -> None:
-    """Raise an InputError, before the work, if the table could not or should not be written."""
+    """Raise an InputError if the table cannot be written, or would replace the file `data`."""
     inputs = {"the data": Path(data)} if data else {}
     check_output_file("--out", path, endings=ENDINGS, inputs=inputs)
     if path.suffix.lower() == ".parquet":
@@ -79,7 +79,7 @@ def check_table_file(path: Path, data: str | None = None) -> None:
 
 
 def check_parquet(path: Path) -> None:
-    """Raise if pyarrow is missing."""
+    """Raise an InputError if pyarrow, which parquet needs, is missing."""
     from importlib.util import find_spec
 
     if find_spec("pyarrow") is None:
@@ -87,7 +87,7 @@ def check_parquet(path: Path) -> None:
 
 
 def write_table(frame: "DataFrame", path: Path) -> None:
-    """Write CSV or parquet atomically."""
+    """Write the frame atomically, as CSV or parquet."""
     if path.suffix.lower() == ".parquet":
         buffer = io.BytesIO()
         frame.to_parquet(buffer, engine="pyarrow", index=False)
@@ -103,7 +103,10 @@ def frame_as_csv(frame: "DataFrame") -> str:
 
 
 def summarise_predictions(frame: "DataFrame") -> dict[str, Any]:
-    """Count the rows of each predicted class, and the scored, missing and unknown labels."""
+    """Count the rows of each predicted class, and scored, missing and unknown labels.
+
+    agreement: share of the scored rows whose predicted label is the given label
+    """
     content: dict[str, Any] = {
         "rows": len(frame),
         "predicted": frame["predicted_label"].value_counts().to_dict(),

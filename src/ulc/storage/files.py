@@ -22,11 +22,13 @@ def check_output_file(
     inputs: Mapping[str, Path] | None = None,
     remedy: str = "give another name",
 ) -> None:
-    """Raise an InputError, before the work starts, if the file could not or should not be written.
+    """Raise an InputError if a file cannot or must not be written; to be called before the work.
 
-    endings: those that the file's name may have
-    inputs: files that must not be overwritten, by what they hold (plural, such as "the images");
-        remedy: what to do instead
+    option: command-line option that names the file, for the message
+    endings: allowed endings of the file's name; empty: any ending
+    inputs: files that must not be overwritten; the key, a plural such as "the images", says what
+        the file holds
+    remedy: what the user can do if the file is one of `inputs`
     """
     if endings and path.suffix.lower() not in endings:
         raise InputError(f"{option} {path}: let the name end in {' or '.join(endings)}")
@@ -40,7 +42,7 @@ def check_output_file(
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a temporary file beside `path`, flush it to the disk, and rename it to `path`."""
+    """Write a file atomically: a temporary file beside it is written, flushed and renamed."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         try:
@@ -55,12 +57,13 @@ def write_whole(path: Path, content: bytes) -> None:
             raise
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be written ({error.strerror}); choose another place or free it"
+            f"{path}: cannot be written ({error.strerror}); choose another place, "
+            "or make this one writable"
         ) from None
 
 
 def read_npz(file: Path | BinaryIO) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an npz file; a ValueError says what is wrong with it.
+    """Read all arrays of an npz file by name; raise a ValueError if the file is damaged.
 
     Object arrays are refused, because reading their pickle could run code.
     """

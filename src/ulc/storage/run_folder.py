@@ -93,7 +93,7 @@ class RunFolder:
         write_whole(self.path / name, content)
 
     def write_json(self, name: str, content: Any) -> None:
-        """Write indented JSON."""
+        """Write a file of indented JSON."""
         self.write(name, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
     def write_arrays(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
@@ -155,7 +155,7 @@ class RunFolder:
 
     @property
     def threshold(self) -> float:
-        """Return the label score from which a label is trusted."""
+        """Return the threshold: a label whose label score is at least this high is trusted."""
         if not self.has("health.json"):
             return float(self.spec.options.get("threshold", 0.5))
         try:
@@ -165,7 +165,7 @@ class RunFolder:
 
     @property
     def verified(self) -> NDArray[np.bool_]:
-        """(N,) which labels somebody had checked before the run."""
+        """Return the (N,) mask of the labels that somebody had checked before the run."""
         mask = np.zeros(self.read_json("data.json")["examples"], bool)
         if self.has("verified.json"):
             try:
@@ -176,7 +176,7 @@ class RunFolder:
 
     @property
     def judgement(self) -> Judgement:
-        """Return the judgement of every training label."""
+        """Return the algorithm's opinion on every training label."""
         packed = io.BytesIO(self.read("judgement.npz"))
         try:
             return Judgement.from_stored(read_npz(packed))
@@ -184,14 +184,14 @@ class RunFolder:
             raise self.damaged("judgement.npz", error) from None
 
     def damaged(self, name: str, error: Exception) -> InputError:
-        """Return the error for a file that cannot be read."""
+        """Return the error for the damaged file `name`; `error` tells what is wrong."""
         return InputError(
             f"{self.path / name} is damaged ({first_line(error)}); train anew with --fresh"
         )
 
 
 def create_folder(path: Path) -> RunFolder:
-    """Create the folder if it does not exist."""
+    """Create the folder if it does not exist, and return it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A safetensors file with a JSON description in its header."""
+"""Read safetensors files that have a JSON description in their header."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,11 @@ from ulc.errors import InputError, first_line
 
 @dataclass(frozen=True)
 class TensorFileKind:
-    """What a file holds, and the remedies if it is missing or damaged."""
+    """A kind of safetensors file, for error messages.
+
+    what: noun for the file
+    missing, damaged: what the user can do if the file is missing or damaged
+    """
 
     what: str
     missing: str
@@ -27,7 +31,7 @@ class TensorFileKind:
 
 
 def read_tensors(path: Path, kind: TensorFileKind) -> tuple[Any, dict[str, Tensor]]:
-    """Return the description, and the tensors by name."""
+    """Read a file: return its description, and its tensors by name."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             description = json.loads((file.metadata() or {})["ulc"])

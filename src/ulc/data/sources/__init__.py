@@ -1,4 +1,4 @@
-"""Sources: the kinds of data sets that can be read."""
+"""Sources: the kinds of data sets that can be read, each with its reader."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,15 +12,19 @@ from ulc.errors import InputError
 from ulc.typing import CountCallback
 
 Load = Callable[[Path, DataSpec, CountCallback], Source]
+# Options of sources that hold images, and of sources that have columns.
 PICTURES = ("size", "skip_broken")
 COLUMNS = ("label", "image", "id", "true", "verified", "features")
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How to read a kind of source.
+    """How a kind of source is read.
 
-    path: what the path should point to; None: the source needs no path
+    about: description for `ulc datasets`
+    load: function that reads the data
+    path: description of what the path must point to; None: the source needs no path
+    options: names of the fields of `DataSpec` that the source uses
     """
 
     about: str
@@ -30,12 +34,12 @@ class Reader:
 
 
 def path_only(load: Callable[[Path], Source]) -> Load:
-    """Loader of a source that has no options."""
+    """Return the loader of a source that has no options and reports no progress."""
     return lambda path, _, __: load(path)
 
 
 def import_later(name: str) -> Load:
-    """Loader whose module is imported at first use: pandas and Pillow are slow to import."""
+    """Return a loader that imports its module when called: pandas and Pillow import slowly."""
 
     def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
         loaded: Source = import_module(f"ulc.data.sources.{name}").load(path, spec, on_progress)
@@ -85,12 +89,12 @@ SOURCES = {
 
 
 def load_source(spec: DataSpec, on_progress: CountCallback | None = None) -> Source:
-    """Read the data set that `spec` names; `on_progress` receives the number of images read."""
+    """Read the data set that `spec` names; `on_progress` is called after each image."""
     return checked_reader(spec).load(Path(spec.path or ""), spec, on_progress or ignore_count)
 
 
 def checked_reader(spec: DataSpec) -> Reader:
-    """The reader of the source; raise if its path is missing or it does not know an option."""
+    """Return the reader of the source; raise if the path is missing or an option is unknown."""
     reader = SOURCES.get(spec.source)
     if reader is None:
         raise InputError(f"unknown data source '{spec.source}'; known: {', '.join(SOURCES)}")
@@ -106,4 +110,4 @@ def checked_reader(spec: DataSpec) -> Reader:
 
 
 def ignore_count(done: int, total: int) -> None:
-    """Do nothing."""
+    """Do nothing: the callback if no progress is wanted."""

@@ -1,4 +1,4 @@
-"""Labels, ids and flags of the rows: everything except the inputs."""
+"""Labels, ids and verified flags of a data set: everything except its inputs."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from ulc.typing import Integers
 
-WHOLE = re.compile(r"([+-]?\d+)(?:\.0+)?")
+WHOLE = re.compile(r"([+-]?\d+)(?:\.0+)?")  # a whole number, perhaps with decimals .0
 
 
 @dataclass(frozen=True)
 class Annotations:
-    """Fields of `Source` with the same names."""
+    """Labels, ids and verified flags; the fields mean what they mean in `Source`."""
 
     class_names: tuple[str, ...]
     labels: Integers
@@ -25,7 +25,7 @@ class Annotations:
     test_labels: Integers | None = None
 
     def select(self, train: NDArray[np.bool_], test: NDArray[np.bool_]) -> Self:
-        """The annotations of some training and test rows."""
+        """Return the annotations of the rows in the masks of training and of test rows."""
         return replace(
             self,
             labels=self.labels[train],
@@ -39,9 +39,10 @@ class Annotations:
 def number_labels(
     columns: Mapping[str, Sequence[str]], class_names: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], dict[str, Integers]]:
-    """Class names, and the labels of every column as class numbers.
+    """Return the class names, and the labels of every column as class numbers.
 
-    The given `class_names` come first, then all other names among the labels, sorted.
+    columns: labels as text, by the name of their column
+    class_names: names of the first classes; all other names among the labels follow, sorted
     """
     columns = columns if class_names else drop_decimals(columns)
     found = {name for labels in columns.values() for name in labels}
@@ -54,7 +55,7 @@ def number_labels(
 
 
 def drop_decimals(columns: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """If all labels are whole numbers, turn 3.0 into 3 (pandas adds decimals)."""
+    """Turn "3.0" into "3" if all labels are whole numbers, because pandas adds decimals."""
     matches = {
         name: WHOLE.fullmatch(name) for name in {each for v in columns.values() for each in v}
     }

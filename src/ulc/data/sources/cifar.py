@@ -24,7 +24,7 @@ STATISTICS = {
 
 
 def load_cifar10(path: Path) -> Source:
-    """Read CIFAR-10 from its folder, in the binary or the Python layout."""
+    """Read CIFAR-10 from the folder of an unpacked archive, in the binary or the Python layout."""
     binary, pickled = path / "cifar-10-batches-bin", path / "cifar-10-batches-py"
     if binary.is_dir() or (path / "data_batch_1.bin").is_file():
         folder = binary if binary.is_dir() else path
@@ -40,7 +40,7 @@ def load_cifar10(path: Path) -> Source:
 
 
 def load_cifar100(path: Path) -> Source:
-    """Read CIFAR-100 (fine labels) from its folder, in the binary or the Python layout."""
+    """Read CIFAR-100 with fine labels; the folder and layouts are those of `load_cifar10`."""
     binary, pickled = path / "cifar-100-binary", path / "cifar-100-python"
     if binary.is_dir() or (path / "train.bin").is_file():
         folder = binary if binary.is_dir() else path
@@ -58,7 +58,10 @@ def load_cifar100(path: Path) -> Source:
 
 
 def read_binary(paths: Sequence[Path], *, label_bytes: int) -> tuple[NDArray[np.uint8], Integers]:
-    """Read binary files: each row has its label bytes (the fine label last), then its pixels."""
+    """Read (N, 3, 32, 32) images and (N,) labels of the binary layout.
+
+    label_bytes: bytes of labels before the pixels of an image; the last of them is used
+    """
     row = label_bytes + PIXELS
     parts = []
     for path in paths:
@@ -78,7 +81,7 @@ def read_binary(paths: Sequence[Path], *, label_bytes: int) -> tuple[NDArray[np.
 
 
 def read_pickled(paths: Sequence[Path], key: str) -> tuple[NDArray[np.uint8], Integers]:
-    """Read images and labels of the Python layout."""
+    """Read (N, 3, 32, 32) images, and the (N,) labels called `key`, of the Python layout."""
     images, labels = [], []
     for path in paths:
         content: dict[str, Any] = unpickle_arrays(path)
@@ -95,12 +98,12 @@ def read_pickled(paths: Sequence[Path], key: str) -> tuple[NDArray[np.uint8], In
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
-    """Read the class names, one per line; numbers if the file is missing."""
+    """Read the class names, one per line; without the file, classes are called by number."""
     return names_or_numbers(path.read_text(encoding="utf-8").split() if path.is_file() else ())
 
 
 def read_pickled_class_names(path: Path) -> tuple[str, ...]:
-    """Read the class names of the Python layout; numbers if the file is missing."""
+    """Read the class names of the Python layout; without the file, as in `read_class_names`."""
     content: Any = unpickle_arrays(path) if path.is_file() else {}
     return names_or_numbers(
         content.get("fine_label_names", ()) if isinstance(content, dict) else ()
@@ -108,7 +111,7 @@ def read_pickled_class_names(path: Path) -> tuple[str, ...]:
 
 
 def names_or_numbers(names: Sequence[str]) -> tuple[str, ...]:
-    """The names if there are a hundred, else "class 0" to "class 99"."""
+    """Return the names if there are a hundred, else "class 0" to "class 99"."""
     return tuple(map(str, names if len(names) == 100 else (f"class {k}" for k in range(100))))
 
 
@@ -118,7 +121,7 @@ def make_source(
     test: tuple[NDArray[np.uint8], Integers],
     class_names: tuple[str, ...],
 ) -> Source:
-    """Make the source of training and test images with their labels."""
+    """Make a source from the images and labels of the training set and of the test set."""
     mean, std = STATISTICS[len(class_names)]
     return Source(
         name=name,
@@ -135,6 +138,6 @@ def make_source(
 
 
 def not_found(path: Path, wanted: str) -> InputError:
-    """Error for a folder that is missing or holds something else."""
+    """Return the error for a folder that is missing or does not hold the `wanted` folders."""
     what = "holds no" if path.is_dir() else "no such folder; it should hold"
     return InputError(f"{path}: {what} {wanted}; unpack the official archive there")

@@ -15,7 +15,7 @@ CLASSES = (
 
 
 def load() -> Source:
-    """Read the images from the package."""
+    """Read the images and labels from the package."""
     packed = files("ulc.data.sources").joinpath("fashion.npz.xz").read_bytes()
     with np.load(io.BytesIO(lzma.decompress(packed)), allow_pickle=False) as content:
         arrays = {name: content[name] for name in content.files}

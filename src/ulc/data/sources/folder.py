@@ -1,4 +1,4 @@
-"""Images in class folders, optionally inside folders train and test."""
+"""Read images from class folders, which may lie inside folders train and test."""
 
 import os
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from ulc.typing import CountCallback
 
 @dataclass(frozen=True)
 class LabelledPaths:
-    """Paths of images, and the name of each one's class."""
+    """Paths of images, and the class name of each image."""
 
     paths: list[Path]
     labels: list[str]
 
 
 def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
-    """Read every image below the folder; classes have the names of their folders."""
+    """Read every image in the class folders; a class has the name of its folder."""
     train, test = split_images(path)
     columns = {"given": train.labels} | ({"test": test.labels} if test.paths else {})
     names, labels = number_labels(columns)
@@ -38,7 +38,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
 
 
 def split_images(path: Path) -> tuple[LabelledPaths, LabelledPaths]:
-    """Find the images of the training set and of the test set (empty if there is none)."""
+    """Find the images of the training set and of the test set, which may be empty."""
     if not path.is_dir():
         raise InputError(
             f"{path}: no such folder; give a folder that holds a folder for each class"
@@ -50,7 +50,7 @@ def split_images(path: Path) -> tuple[LabelledPaths, LabelledPaths]:
 
 
 def find_images(path: Path) -> LabelledPaths:
-    """Find the images of every class folder."""
+    """Find the images of every class folder in `path`."""
     classes = subfolders(path)
     if not classes:
         raise InputError(
@@ -69,24 +69,24 @@ def find_images(path: Path) -> LabelledPaths:
 
 
 def class_name(folder: Path) -> str:
-    """The folder's name; raise if it is not valid text."""
+    """Return the folder's name; raise if it is not valid text."""
     try:
         folder.name.encode()
     except UnicodeEncodeError:
         raise InputError(
-            f"{folder.parent}: the name of the folder {os.fsencode(folder.name)!r} is no text; "
-            "rename it"
+            f"{folder.parent}: the name of the folder {os.fsencode(folder.name)!r} is not valid "
+            "text; rename it"
         ) from None
     return folder.name
 
 
 def subfolders(path: Path) -> list[Path]:
-    """Its folders that are not hidden, sorted."""
+    """Return the folders in `path` that are not hidden, sorted."""
     return sorted(each for each in path.iterdir() if each.is_dir() and not is_hidden(each.name))
 
 
 def images_below(folder: Path) -> list[Path]:
-    """All images at any depth below the folder, sorted."""
+    """Return the paths of all images at any depth below the folder, sorted, without hidden ones."""
     found = []
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not is_hidden(name)]
@@ -99,5 +99,5 @@ def images_below(folder: Path) -> list[Path]:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a name is hidden: it starts with a dot, or macOS added it to an archive."""
+    """Whether a file or folder of this name is hidden; macOS adds __MACOSX to archives."""
     return name.startswith((".", "__MACOSX"))

@@ -1,4 +1,4 @@
-"""Data frames as sources: the roles of their columns, annotations and vectors."""
+"""Make sources from data frames: choose columns, read annotations, encode vectors."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ TRUE = ("true_label", "y_true")
 VERIFIED = ("verified",)
 ID = ("id", "")  # pandas writes the index into a column without a name
 IMAGE = ("path", "image", "file", "filename")
-SHOWN = 20
+SHOWN = 20  # most column names in an error message
 
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """The column of each role; None: no such column."""
+    """Name of the column that has each role; None: the table has no such column."""
 
     label: str
     true: str | None
@@ -37,7 +37,10 @@ class ColumnRoles:
 
     @classmethod
     def choose(cls, columns: Sequence[str], spec: DataSpec, where: str) -> "ColumnRoles":
-        """Choose columns by the options, otherwise by recognised names."""
+        """Choose columns by options, else by recognised names; all other columns are features.
+
+        where: name of the table in error messages
+        """
         check_columns(columns, spec, where)
         if spec.image and spec.features:
             raise InputError(
@@ -67,7 +70,7 @@ class ColumnRoles:
 
 
 def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
-    """Raise unless every named column exists and column names are unique."""
+    """Raise unless column names are unique and every column that an option names exists."""
     twice, times = Counter(columns).most_common(1)[0]
     if times > 1:
         raise InputError(f"{where}: {times} columns are called '{twice}'; rename them")
@@ -82,12 +85,12 @@ def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
 
 
 def first_present(names: Sequence[str], columns: Sequence[str]) -> str | None:
-    """The first of the names that is a column; None if there is none."""
+    """Return the first of the names that is a column; None: no name is a column."""
     return next((name for name in names if name in columns), None)
 
 
 def list_names(columns: Sequence[str]) -> str:
-    """Names of columns as text, at most `SHOWN` of them."""
+    """Return names of columns as text, at most `SHOWN` of them."""
     more = len(columns) - SHOWN
     return ", ".join(name or "(no name)" for name in columns[:SHOWN]) + (
         f" and {more} more" if more > 0 else ""
@@ -95,9 +98,9 @@ def list_names(columns: Sequence[str]) -> str:
 
 
 def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
-    """The column of image paths: by option, else by a recognised name with values like images.
+    """Return the column of image paths; None: there is none, or the option `features` is given.
 
-    With the option `features` there is none.
+    Without the option `image` it is a column with a recognised name whose values end like images.
     """
     if spec.image is not None or spec.features is not None:
         return spec.image
@@ -110,7 +113,7 @@ def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
 
 
 def image_paths(values: "pd.Series[Any]", folder: Path, where: str) -> list[Path]:
-    """The path of each row's image; paths are relative to the table's folder."""
+    """Return the path of each row's image; relative paths start from `folder`."""
     return [folder / text for text in require_texts(values, where, "path")]
 
 
@@ -121,7 +124,11 @@ def read_annotations(
     test: pd.DataFrame | None = None,
     class_names: Sequence[str] = (),
 ) -> Annotations:
-    """Read the labels, true labels, ids and flags of the rows."""
+    """Read the labels, true labels, ids and verified flags of the rows.
+
+    test: table of the test set; None: no test set
+    class_names: names of the first classes, as in `number_labels`
+    """
 
     def texts(table: pd.DataFrame, name: str, what: str) -> list[str]:
         return require_texts(get_column(table, name, where), f"{where}: column '{name}'", what)
@@ -152,14 +159,17 @@ def read_annotations(
 
 
 def get_column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
-    """One column; raise if it is missing (in a test set) or holds images."""
+    """Return a column; raise if the table, without columns of images, does not have it."""
     if name not in table:
-        raise InputError(f"{where}: no column '{name}' of text or numbers in every set; add it")
+        raise InputError(
+            f"{where}: not every split has a column '{name}' of text or numbers; "
+            "add it, or name another column"
+        )
     return table[name]
 
 
 def require_texts(values: "pd.Series[Any]", where: str, what: str) -> list[str]:
-    """The column as text; raise if a value is missing."""
+    """Return values as text; if one is missing, raise an error that calls it `what`."""
     text = to_text(values)
     empty = (text.isna() | (text == "")).to_numpy(bool)
     if empty.any():
@@ -177,7 +187,7 @@ def vector_source(
     notes: Annotations,
     test: pd.DataFrame | None = None,
 ) -> Source:
-    """Make a source: feature columns as vectors, with the annotations of the rows."""
+    """Make a source whose inputs are the feature columns, encoded as vectors."""
     encoding = TableEncoding.fit(table[list(roles.features)], name)
     return Source(
         name=name,

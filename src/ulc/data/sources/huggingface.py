@@ -1,4 +1,4 @@
-"""Hugging Face data sets in folders that `save_to_disk` wrote."""
+"""Read Hugging Face data sets from folders that `save_to_disk` wrote."""
 
 import io
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Splits:
-    """The training split and the optional test split, as `datasets.Dataset`."""
+    """The training split and the test split, each a `datasets.Dataset`; None: no test split."""
 
     train: Any
     test: Any | None = None
@@ -34,7 +34,9 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     images = [name for name in features if is_image(features[name])]
     image = spec.image or next(iter([] if spec.features else images), None)
     if image in features and image not in images:
-        raise InputError(f"{where}: the column '{image}' holds no images; name another")
+        raise InputError(
+            f"{where}: the column '{image}' holds no images; name another with --image"
+        )
     others = [name for name in features if name not in images]
     known = [name for name in features if name in others or name == image]
     roles = ColumnRoles.choose(known, spec, where)
@@ -52,7 +54,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
 
 
 def read_splits(path: Path) -> Splits:
-    """Read the training split and the test split."""
+    """Read the splits train and test; a data set without splits is the training split."""
     content = load_from_disk(path)
     if not isinstance(content, dict):
         return Splits(content)
@@ -65,7 +67,7 @@ def read_splits(path: Path) -> Splits:
 
 
 def load_from_disk(path: Path) -> Any:
-    """Load a `datasets.Dataset`, or a dict of them by split."""
+    """Load a `datasets.Dataset`, or a dictionary from names of splits to data sets."""
     if find_spec("datasets") is None:
         raise InputError(
             f"{path}: a Hugging Face data set needs datasets; pip install 'ulc[huggingface]'"
@@ -82,14 +84,14 @@ def load_from_disk(path: Path) -> Any:
 
 
 def is_image(feature: Any) -> bool:
-    """Whether a column holds images."""
+    """Whether a column with this feature type holds images."""
     import datasets
 
     return isinstance(feature, datasets.Image)
 
 
 def to_frame(split: Any, columns: list[str]) -> "pd.DataFrame":
-    """The named columns that exist, as a data frame with class names instead of numbers."""
+    """Return those of the columns that the split has; class names replace class numbers."""
     table = split.select_columns([name for name in columns if name in split.features]).to_pandas()
     for name, feature in split.features.items():
         if hasattr(feature, "names") and name in table:
@@ -98,16 +100,19 @@ def to_frame(split: Any, columns: list[str]) -> "pd.DataFrame":
 
 
 def to_class_name(value: float, names: Sequence[str]) -> str | None:
-    """The name of a class; None for -1 and NaN, which mean a missing label."""
+    """Return the name of class number `value`; None for -1 and NaN, which mean no label."""
     return names[int(value)] if value >= 0 else None
 
 
 def list_pictures(split: Any, image: str, where: str) -> list[Picture]:
-    """The images of a split; each is read when it is opened."""
+    """Return the images in the column `image` of a split; each is read when it is opened."""
     import datasets
 
     if image not in split.features:
-        raise InputError(f"{where}: no column '{image}' of images; add it")
+        raise InputError(
+            f"{where}: no image column '{image}'; add the column to this split, or name another "
+            "one with --image"
+        )
     packed = split.select_columns([image]).cast_column(image, datasets.Image(decode=False))
 
     def opener(row: int) -> BinaryIO:

@@ -1,4 +1,4 @@
-"""Find the kind of source that a path or name means."""
+"""Find the source for the text by which a user names data: a path, or SOURCE:PATH."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,10 @@ HUGGING_FACE = ("dataset_info.json", "dataset_dict.json", "state.json")
 
 
 def data_spec(text: str, options: Mapping[str, Any] | None = None) -> DataSpec:
-    """The spec of a file (by its ending), of a folder (by its content) or of `SOURCE[:PATH]`."""
+    """Return the spec of the data that `text` names, with `options` as further fields.
+
+    text: a file (its ending tells the source), a folder (its content tells it) or `SOURCE[:PATH]`
+    """
     source, path = source_of(text)
     where = str(Path(path).absolute()) if path else None
     given = {name: value for name, value in (options or {}).items() if value is not None}
@@ -21,7 +24,7 @@ def data_spec(text: str, options: Mapping[str, Any] | None = None) -> DataSpec:
 
 
 def source_of(text: str) -> tuple[str, str]:
-    """The name of the source and its path."""
+    """Return the name of the source, and the path; a source without a path has ''."""
     suffix = Path(text).suffix.lower()
     if suffix in FILES:
         return FILES[suffix], text

@@ -1,6 +1,4 @@
-"""Arrays in one npz file: X, y, and where you have them y_true, X_test, y_test, class_names, ids,
-verified.
-"""  # noqa: D205 (a list of arrays, not a sentence)
+"""Read npz files: X, y, and optionally y_true, X_test, y_test, class_names, ids, verified."""
 
 from pathlib import Path
 from typing import Any
@@ -15,13 +13,13 @@ from ulc.storage.files import read_npz
 from ulc.typing import Integers
 
 REAL = "biuf"  # NumPy kinds of real numbers: bool, int, unsigned, float
-TEXT = "SU"
+TEXT = "SU"  # NumPy kinds of text: bytes, str
 LABELS = ("y", "y_true", "y_test")
 EMBEDDING = "embedding_"  # prefix of the arrays that `ulc embed` adds
 
 
 def load(path: Path) -> Source:
-    """Read vectors (N, D) or uint8 images (N, H, W), (N, C, H, W) or (N, H, W, C)."""
+    """Read a file with vectors (N, D) or uint8 images (N, H, W), (N, C, H, W) or (N, H, W, C)."""
     arrays = read_arrays(path)
     wanted = {"X", "y"} | ({"X_test", "y_test"} if {"X_test", "y_test"} & arrays.keys() else set())
     missing = wanted - arrays.keys()
@@ -46,7 +44,7 @@ def load(path: Path) -> Source:
 
 
 def embedding_arrays(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]] | None:
-    """The arrays that `ulc embed` added to describe how X was made; None if there are none."""
+    """Return the arrays by which `ulc embed` describes how X was made; None: there are none."""
     found = {name: each for name, each in arrays.items() if name.startswith(EMBEDDING)}
     return found or None
 
@@ -54,7 +52,10 @@ def embedding_arrays(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]
 def parse_labels(
     arrays: dict[str, NDArray[Any]], where: str
 ) -> tuple[tuple[str, ...], dict[str, Integers]]:
-    """Class names, and labels as class numbers, from text or whole numbers."""
+    """Return class names, and by array name the labels as class numbers.
+
+    The labels in `arrays` are text or whole numbers.
+    """
     given = {name: arrays[name] for name in LABELS if name in arrays}
     names = arrays.get("class_names")
     if any(each.dtype.kind in TEXT for each in given.values()):
@@ -68,7 +69,7 @@ def parse_labels(
 def parse_text_labels(
     given: dict[str, NDArray[Any]], class_names: NDArray[Any] | None, where: str
 ) -> tuple[tuple[str, ...], dict[str, Integers]]:
-    """Class names, and labels as class numbers, from text."""
+    """Return the result of `parse_labels` for labels that are text."""
     for name, each in given.items():
         if each.dtype.kind not in TEXT:
             raise InputError(
@@ -86,7 +87,7 @@ def parse_text_labels(
 
 
 def read_texts(array: NDArray[Any], what: str) -> tuple[str, ...]:
-    """One text per row; raise if one is empty."""
+    """Return one text per row; raise an error that names the array by `what` if one is empty."""
     if array.ndim != 1:
         raise InputError(f"{what} has shape {array.shape}; give one for each row")
     try:
@@ -101,7 +102,7 @@ def read_texts(array: NDArray[Any], what: str) -> tuple[str, ...]:
 
 
 def parse_flags(array: NDArray[Any], where: str) -> NDArray[np.bool_]:
-    """One boolean per row."""
+    """Return the array `verified` as one boolean per row."""
     if array.ndim != 1 or array.dtype.kind not in REAL or not np.isin(array, (0, 1)).all():
         raise InputError(f"{where}: verified should be true or false for each row; save it as bool")
     return array.astype(bool)
@@ -110,7 +111,7 @@ def parse_flags(array: NDArray[Any], where: str) -> NDArray[np.bool_]:
 def infer_class_names(
     names: NDArray[Any] | None, labels: dict[str, Integers], where: str
 ) -> tuple[str, ...]:
-    """The given class names, or else the numbers 0 … K − 1."""
+    """Return the array `names` as text; None: the numbers from 0 to the largest label."""
     if names is not None:
         if names.ndim != 1:
             raise InputError(f"{where}: class_names have shape {names.shape}; give a list of names")
@@ -126,7 +127,7 @@ def infer_class_names(
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an npz file; an InputError says why it cannot be read."""
+    """Read all arrays of an npz file by name; raise an InputError if it cannot be read."""
     try:
         return read_npz(path)
     except FileNotFoundError:
@@ -138,7 +139,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def as_inputs(array: NDArray[Any], what: str) -> NDArray[Any]:
-    """Images as (N, C, H, W) uint8, vectors as (N, D) float32."""
+    """Convert images to (N, C, H, W) and vectors to float32; return other arrays unchanged."""
     if array.dtype == np.uint8 and array.ndim == 3:
         return array[:, None]
     if (
@@ -157,11 +158,11 @@ def as_inputs(array: NDArray[Any], what: str) -> NDArray[Any]:
 
 
 def to_whole_numbers(array: NDArray[Any], what: str) -> NDArray[np.int64]:
-    """Labels as int64; floats such as 3.0 are allowed, 3.5 is not."""
+    """Convert (N,) labels to int64; floats such as 3.0 are allowed, 3.5 is not."""
     if array.dtype.kind not in REAL or array.ndim != 1:
         raise InputError(
             f"{what} has shape {array.shape}, type {array.dtype}; "
-            "give one label a row, as whole numbers from 0"
+            "give one label per row, as whole numbers from 0"
         )
     with np.errstate(invalid="ignore"):  # NaN is refused below
         whole = array.astype(np.int64)

@@ -19,7 +19,7 @@ from ulc.errors import InputError, first_line
 from ulc.typing import CountCallback
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
-SIZE = 64
+SIZE = 64  # default height and width, in pixels
 ORIENTATION = 0x0112  # EXIF tag; values 5 to 8 mean that width and height are swapped
 THREADS = 8
 Size = tuple[int, int]  # width, height
@@ -34,12 +34,12 @@ class Picture:
 
     @classmethod
     def from_path(cls, path: Path) -> Self:
-        """The image in a file."""
+        """Return the picture of an image file."""
         return cls(printable_path(path), lambda: path.open("rb"))
 
 
 def printable_path(path: Path) -> str:
-    """The absolute path as text; bytes that are not valid text are escaped."""
+    """Return the absolute path as text; bytes that are not valid text are escaped."""
     return str(path.absolute()).encode(errors="backslashreplace").decode()
 
 
@@ -53,7 +53,7 @@ class Pictures:
     def to_source(
         self, name: str, notes: Annotations, spec: DataSpec, on_progress: CountCallback
     ) -> Source:
-        """Read all images; leave out broken ones if `spec.skip_broken`."""
+        """Read all images; `spec.skip_broken` leaves out broken ones, else they raise an error."""
         every, split = [*self.train, *self.test], len(self.train)
         images, broken = read_pictures(every, spec, on_progress)
         sound = np.ones(len(every), bool)
@@ -77,7 +77,11 @@ class Pictures:
 def read_pictures(
     pictures: Sequence[Picture], spec: DataSpec, on_progress: CountCallback
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
-    """(N, 3, H, W) images, and the positions of broken ones with the reason."""
+    """Read (N, 3, H, W) images; return them, and the reason of each broken image by position.
+
+    The size is `spec.size`, else `common_size`, else 64 pixels. A broken image is black; raise if
+    there is one and not `spec.skip_broken`.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns about odd metadata
         size = (spec.size, spec.size) if spec.size else common_size(pictures) or (SIZE, SIZE)
@@ -87,7 +91,7 @@ def read_pictures(
 def read_resized(
     pictures: Sequence[Picture], size: Size, spec: DataSpec, on_progress: CountCallback
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
-    """Read and resize all images; same result as `read_pictures`."""
+    """Do the same as `read_pictures`, with a given size."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         images = np.zeros((len(pictures), 3, size[1], size[0]), np.uint8)
@@ -107,7 +111,7 @@ def read_resized(
 
 
 def common_size(pictures: Sequence[Picture]) -> Size | None:
-    """The size of the images if all have the same size of at most `SIZE` pixels, else None."""
+    """Return the size that all images have; None: sizes differ, or a side exceeds `SIZE`."""
     sizes: set[Size] = set()
     for picture in pictures:
         size = measure_size(picture)
@@ -119,7 +123,10 @@ def common_size(pictures: Sequence[Picture]) -> Size | None:
 
 
 def measure_size(picture: Picture) -> Size | None:
-    """Size of an image after rotation by EXIF, without reading its pixels."""
+    """Return the size of an image after rotation by EXIF; None: the image is broken.
+
+    The pixels are not read.
+    """
     try:
         with picture.open() as stream, Image.open(stream) as image:
             sideways = image.getexif().get(ORIENTATION, 1) >= 5
@@ -131,7 +138,7 @@ def measure_size(picture: Picture) -> Size | None:
 def fill_images(
     images: NDArray[np.uint8], pictures: Sequence[Picture], on_progress: CountCallback
 ) -> dict[int, str]:
-    """Read every image into its place; return the reasons of failures by position."""
+    """Read picture i into `images[i]`; return the reason of each failure by position."""
     size = (images.shape[3], images.shape[2])
 
     def read(place: int) -> str | None:
@@ -154,7 +161,7 @@ def fill_images(
 
 
 def describe_failure(error: Exception) -> str:
-    """The reason of a failure, without the path, which the error text names already."""
+    """Return the reason of a failure without the path, which the error message names already."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, UnidentifiedImageError):
@@ -163,7 +170,10 @@ def describe_failure(error: Exception) -> str:
 
 
 def read_pixels(picture: Picture, size: Size) -> NDArray[np.uint8]:
-    """(3, H, W) pixels: rotated by EXIF, in RGB, resized by the shorter side, centre cropped."""
+    """Read an image as (3, H, W) pixels: rotate it by EXIF, convert it to RGB, fit it to `size`.
+
+    It is scaled until it covers `size`, and its centre is cropped.
+    """
     with picture.open() as stream, Image.open(stream) as image:
         image.draft(None, (2 * max(size), 2 * max(size)))  # decodes a large JPEG at a smaller size
         rgb = as_rgb(ImageOps.exif_transpose(image))
@@ -173,7 +183,7 @@ def read_pixels(picture: Picture, size: Size) -> NDArray[np.uint8]:
 
 
 def as_rgb(image: Image.Image) -> Image.Image:
-    """Convert any mode to RGB: 16 bits are scaled to 8, transparency becomes white."""
+    """Convert an image of any mode to RGB; 16 bits are scaled to 8, transparency becomes white."""
     if image.mode == "F":
         raise ValueError("its pixels are floating-point numbers of unknown range")
     if image.mode.startswith("I"):

@@ -17,17 +17,18 @@ if TYPE_CHECKING:
 class Source:
     """A data set as read from a source.
 
+    name: name of the data in error messages
     inputs: (N, C, H, W) uint8 images or (N, D) float32 vectors
-    labels: (N,) given labels
+    labels: (N,) given labels, as class numbers
     true: (N,) true labels; None: unknown
     test_inputs, test_labels: a test set with true labels; None: no test set
-    mean, std: of each channel, scaled to [0, 1], from the literature; None: to be measured
+    mean, std: of each channel, for pixels in [0, 1], from the literature; None: they are measured
     shift: how many pixels a random crop may move an image; None: an eighth of its width
     ids: (N,) id of each row, or the full path of its image; None: rows are named by position
     verified: (N,) mask of the labels that somebody checked; None: unknown
-    encoding: how the columns of a table became vectors
+    encoding: how the columns of a table became vectors; None: the data are no table
     skipped: names of broken images that were left out
-    embedding: how images became these vectors, as `ulc embed` stored it
+    embedding: arrays by which `ulc embed` describes how images became vectors; None: no embedding
     """
 
     name: str
@@ -78,7 +79,7 @@ class Source:
                 )
 
     def check_length(self, what: str) -> None:
-        """Raise unless the field `what` has one value per label."""
+        """Raise unless the field `what` is None or has one value per label."""
         values = getattr(self, what)
         if values is not None and len(values) != len(self.labels):
             name = "true labels" if what == "true" else what
@@ -88,7 +89,10 @@ class Source:
 
 
 def check_inputs(inputs: NDArray[Any], what: str) -> None:
-    """Raise unless `inputs` are images or vectors of finite numbers."""
+    """Raise unless `inputs` are uint8 images or vectors of finite numbers.
+
+    what: name of the inputs in the error message
+    """
     if inputs.ndim not in (2, 4) or 0 in inputs.shape:
         raise InputError(
             f"{what} have shape {inputs.shape}; give vectors (N, D) or images (N, C, H, W)"

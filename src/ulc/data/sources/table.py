@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV or parquet."""
+"""Read tables from CSV, TSV or parquet files."""
 
 import csv
 import warnings
@@ -44,7 +44,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read all columns; those of a text file stay text."""
+    """Read all columns of a table file; the values of CSV and TSV files stay text."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a table ends in {', '.join(SUFFIXES)}; rename or convert it")
@@ -82,7 +82,7 @@ def read_text(path: Path, separator: str, *, missing: tuple[str, ...] = MISSING)
 def text_options(
     header: list[str], separator: str, missing: tuple[str, ...] = MISSING
 ) -> dict[str, Any]:
-    """Options of `pandas.read_csv` for our text files."""
+    """Return the options of `pandas.read_csv` for a CSV or TSV file with this header."""
     return {
         "sep": separator,
         "header": 0,
@@ -96,7 +96,7 @@ def text_options(
 
 
 def read_header(path: Path, separator: str) -> list[str]:
-    """Read the column names in the first line; raise if the file is not such a table."""
+    """Read the column names from the first line; raise if the columns have another separator."""
     with path.open("rb") as stream:
         if b"\0" in stream.read(4096):
             raise InputError(f"{path}: not a text file; save the table as CSV in UTF-8")
@@ -120,15 +120,15 @@ def read_header(path: Path, separator: str) -> list[str]:
 
 
 def not_utf8(path: Path, error: UnicodeDecodeError) -> InputError:
-    """Error for a file in another encoding, probably from a spreadsheet."""
+    """Return the error for a file whose encoding is not UTF-8."""
     return InputError(
-        f"{path}: not in UTF-8 (byte {error.object[error.start]:#04x} is not); "
+        f"{path}: not in UTF-8 (byte {error.object[error.start]:#04x} is wrong); "
         "save it in that encoding"
     )
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
-    """Read a parquet file."""
+    """Read a parquet file; column names become text."""
     if find_spec("pyarrow") is None:
         raise InputError(f"{path}: parquet needs pyarrow; pip install 'ulc[parquet]'")
     import pyarrow as pa

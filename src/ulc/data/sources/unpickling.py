@@ -22,7 +22,7 @@ ALLOWED = {
 
 
 class Plain(np.ndarray[Any, Any]):
-    """Replaces ndarray in a pickle and cannot be called.
+    """Stand-in for ndarray in a pickle; it cannot be called.
 
     A pickle needs the class only as an argument of _reconstruct. A call of ndarray could interpret
     any bytes as pointers to objects.
@@ -37,7 +37,7 @@ class ArrayUnpickler(pickle.Unpickler):
     """An unpickler that accepts arrays and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Refuse every name that arrays do not need."""
+        """Return the class or function; raise for a name that arrays do not need."""
         if (module, name) not in ALLOWED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}")
         if (module, name) == ("numpy", "ndarray"):
@@ -47,7 +47,7 @@ class ArrayUnpickler(pickle.Unpickler):
 
 
 def unpickle_arrays(path: Path) -> Any:
-    """Read a pickle of arrays; old strings become str."""
+    """Read a pickle of arrays; strings of Python 2 become str."""
     try:
         return ArrayUnpickler(BytesIO(path.read_bytes()), encoding="latin1").load()
     except FileNotFoundError:
