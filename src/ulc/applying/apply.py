@@ -71,7 +71,7 @@ class Applied:
     next_command: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dictionary for JSON."""
+        """Return the result as a dictionary for JSON."""
         return asdict(self) | {"new_classes": list(self.new_classes)}
 
 

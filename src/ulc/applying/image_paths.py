@@ -1,4 +1,4 @@
-"""Image paths in a table."""
+"""Convert paths of images to text for a table."""
 
 from pathlib import Path
 

@@ -122,7 +122,7 @@ class TableFile:
 
     @cached_property
     def total(self) -> int:
-        """Number of rows of the whole table."""
+        """Number of rows of the table, including rows that the run left out."""
         return len(read_table(self.path))
 
     def parquet_copy(self, new_labels: NewLabels, out: Path) -> bytes:

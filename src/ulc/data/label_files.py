@@ -16,7 +16,7 @@ from ulc.typing import Integers
 
 
 def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
-    """Read (N,) labels; `key` names the array in an npz or pt file; None: the file has only one."""
+    """Read (N,) labels; `key` names the array in an npz or pt file; None: it has only one."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a label file in JSON, npz or pt")
     if path.suffix == ".json":

@@ -83,7 +83,10 @@ def choose_labels(
 
 
 def pair_flip_matrix(classes: int, rate: float) -> Floats:
-    """Return the (K, K) transition matrix: each class becomes the next with probability `rate`."""
+    """Return the (K, K) matrix by which each class becomes the next with probability `rate`.
+
+    The class after the last is the first.
+    """
     return (1 - rate) * np.eye(classes) + rate * np.roll(np.eye(classes), 1, axis=1)
 
 

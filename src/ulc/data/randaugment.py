@@ -61,22 +61,22 @@ def auto_contrast(images: Tensor, level: Tensor) -> Tensor:  # noqa: ARG001
 
 
 def brightness(images: Tensor, level: Tensor) -> Tensor:
-    """Blend each image with black."""
+    """Blend each image with black, as `interpolate` does."""
     return interpolate(torch.zeros_like(images), images, level)
 
 
 def colour(images: Tensor, level: Tensor) -> Tensor:
-    """Blend each image with its grey version."""
+    """Blend each image with its grey version, as `interpolate` does."""
     return interpolate(grey_tones(images), images, level)
 
 
 def contrast(images: Tensor, level: Tensor) -> Tensor:
-    """Blend each image with the mean of its grey version."""
+    """Blend each image with one grey, the mean of its grey version, as `interpolate` does."""
     return interpolate(grey_tones(images).mean((1, 2, 3), keepdim=True), images, level)
 
 
 def sharpness(images: Tensor, level: Tensor) -> Tensor:
-    """Blend each image with its smoothed version; pixels on the border stay unchanged."""
+    """Blend each image, except its border, with its smoothed version, as `interpolate` does."""
     channels = images.shape[1]
     kernel = (torch.tensor(SMOOTHING, device=images.device) / 13).expand(channels, 1, 3, 3)
     smooth = images.clone()

@@ -27,7 +27,7 @@ CHUNK = 256  # images per cache file; a stopped command loses the work on at mos
 
 @dataclass(frozen=True)
 class Embedder:
-    """A backbone, and where and how it runs.
+    """A backbone with the device, the batch size and the cache that it uses.
 
     cache_root: folder that holds one cache folder for each backbone
     """
@@ -114,7 +114,7 @@ class Embedded:
         return self.how.projection
 
     def write(self, path: Path) -> None:
-        """Write an npz file for `ulc train`."""
+        """Write arrays and description as an npz file for `ulc train`."""
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **self.arrays, **self.how.arrays())
         write_whole(path, buffer.getvalue())

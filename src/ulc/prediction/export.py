@@ -106,7 +106,7 @@ def export_onnx(
 
 
 def trace_to_onnx(graph: Graph, preprocessing: Preprocessing) -> Any:
-    """Trace the graph into an ONNX model whose batch size is free."""
+    """Trace the graph into an ONNX model that takes every batch size."""
     example = torch.from_numpy(random_inputs(preprocessing, 2))
     try:
         with silence_exporter(), evaluating(graph), torch.no_grad():

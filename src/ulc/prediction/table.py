@@ -44,7 +44,7 @@ def prediction_frame(found: Predictions, *, probabilities: bool = False) -> "Dat
 
 
 def label_score_columns(found: Predictions) -> dict[str, Any]:
-    """Return columns as in `labels.csv`, empty where no label is a class of the run."""
+    """Return columns as in `labels.csv`; a row without a label of the run's classes is empty."""
     from pandas import array
 
     if found.given is None or found.judgement is None:

@@ -1,1 +1,1 @@
-"""Files and folders on the disk: written whole or not at all, read with one-sentence errors."""
+"""Read and write files; a file is written whole or not at all."""

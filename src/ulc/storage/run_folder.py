@@ -34,7 +34,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, spec: RunSpec) -> "RunFolder":
-        """Create the folder, or open it if it holds a run of the same spec."""
+        """Create the folder, or open it if it holds a run of this spec; raise for another run."""
         folder = create_folder(path)
         if not folder.has("spec.toml"):
             folder.write("spec.toml", spec.write().encode())
@@ -56,7 +56,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder's lock; raise if another process has it."""
+        """Hold the folder's lock inside a `with` block; raise if another process has it."""
         lock = FileLock(self.path / "lock", timeout=0)
         try:
             lock.acquire()

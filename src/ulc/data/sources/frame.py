@@ -100,7 +100,8 @@ def list_names(columns: Sequence[str]) -> str:
 def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
     """Return the column of image paths; None: there is none, or the option `features` is given.
 
-    Without the option `image` it is a column with a recognised name whose values end like images.
+    Without the option `image` it is a column with a recognised name; all its values end like the
+    names of image files.
     """
     if spec.image is not None or spec.features is not None:
         return spec.image
@@ -159,7 +160,7 @@ def read_annotations(
 
 
 def get_column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
-    """Return a column; raise if the table, without columns of images, does not have it."""
+    """Return a column; raise if the table, from which image columns are removed, lacks it."""
     if name not in table:
         raise InputError(
             f"{where}: not every split has a column '{name}' of text or numbers; "

@@ -91,7 +91,7 @@ def read_pictures(
 def read_resized(
     pictures: Sequence[Picture], size: Size, spec: DataSpec, on_progress: CountCallback
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
-    """Do the same as `read_pictures`, with a given size."""
+    """Read images like `read_pictures`, but at the given size."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         images = np.zeros((len(pictures), 3, size[1], size[0]), np.uint8)

@@ -1,4 +1,4 @@
-"""A data set as read from a source, checked."""
+"""A data set as a source returns it, and checks of its inputs and labels."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

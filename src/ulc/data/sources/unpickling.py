@@ -29,7 +29,7 @@ class Plain(np.ndarray[Any, Any]):
     """
 
     def __new__(cls, *_: object, **__: object) -> NoReturn:
-        """Raise an error."""
+        """Raise an UnpicklingError in every case."""
         raise pickle.UnpicklingError("it calls numpy.ndarray")
 
 
