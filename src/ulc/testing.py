@@ -34,7 +34,8 @@ KINDS: tuple[Kind, ...] = ("image", "vector")
 SHAPES: dict[Kind, tuple[int, ...]] = {"image": (1, 8, 8), "vector": (6,)}
 WIDTHS: dict[Kind, int] = {"image": 2, "vector": 8}
 SIZES = (36, 15, 10)
-EPOCHS = 3  # enough for every phase: with SMALL, each but the last takes one epoch
+EPOCHS = 3  # enough for every phase: with the values of SMALL, a phase takes one epoch
+# Values of the options whose names end in these words.
 SMALL = {"epochs": 1, "steps": 4, "batch_size": 16, "passes": 3, "tasks": 2}
 
 
@@ -44,7 +45,9 @@ def toy_data(
     """Data with well-separated classes of unequal size, of which some labels are wrong.
 
     sizes: number of examples with each given label
-    wrong: share of the labels of each class that are wrong, rounded down
+    wrong: share of each given class, rounded down, whose inputs are drawn from another class
+
+    The result does not say which labels are wrong.
     """
     rng = np.random.default_rng(seed)
     classes = len(sizes)
@@ -69,7 +72,10 @@ def toy_data(
 
 
 def toy_images(shown: NDArray[Any], rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Dark images; the class is the position of a bright row, which augmentation hardly moves."""
+    """(N, C, H, W) dark images; the class `shown` decides which row is bright.
+
+    Augmentation hardly moves this row.
+    """
     channels, height, width = SHAPES["image"]
     images = rng.integers(0, 100, (len(shown), channels, height, width))
     images[np.arange(len(shown)), :, (2 * shown + 1) % height] += 150
@@ -77,7 +83,7 @@ def toy_images(shown: NDArray[Any], rng: np.random.Generator) -> NDArray[np.uint
 
 
 def toy_vectors(shown: NDArray[Any], rng: np.random.Generator) -> NDArray[np.float32]:
-    """Each class is a Gaussian with a mean of its own."""
+    """(N, D) vectors from one Gaussian for each class in `shown`, with a mean of its own."""
     centres = 3 * np.random.default_rng(0).normal(size=(int(shown.max()) + 1, *SHAPES["vector"]))
     return (centres[shown] + rng.normal(size=(len(shown), *SHAPES["vector"]))).astype(np.float32)
 
@@ -92,7 +98,7 @@ class Case:
 
     @property
     def config(self) -> Spec:
-        """The config with small values, and the options over them."""
+        """The algorithm's config: `quick_options`, overridden by `options`."""
         config_class = self.algorithm.config_class
         options = quick_options(config_class) | dict(self.options)
         return configured(config_class, options, where=f"options of {self.algorithm.__name__}")
@@ -112,15 +118,16 @@ class Case:
         return self.algorithm.build(self.config, data, new_network)
 
     def trained(self, data: TrainingData, epochs: int = EPOCHS) -> tuple[Algorithm, list[Record]]:
-        """A new algorithm after some epochs on these data, and its records."""
+        """A new algorithm, trained for `epochs` epochs on these data, and its records."""
         algorithm = self.build(data)
         return algorithm, [algorithm.run_epoch(epoch) for epoch in range(epochs)]
 
 
 def quick_options(config_class: type[Spec]) -> dict[str, Any]:
-    """Small values for fields whose names end in a word of SMALL, so that tests are fast.
+    """Options of an algorithm that make tests fast: small values for fields that end as in SMALL.
 
-    The learning rate falls before the last epoch, so that a resumed run must set the right one.
+    The learning rate also falls in the last epoch, so that a test fails if a resumed run sets
+    another rate.
     """
     options: dict[str, Any] = {
         name: small
@@ -135,8 +142,8 @@ def quick_options(config_class: type[Spec]) -> dict[str, Any]:
 def check_algorithm(cls: type[Algorithm], options: Mapping[str, Any] | None = None) -> None:
     """Test every law on images and on vectors; raise an AssertionError that names a broken law.
 
-    options: of the algorithm; it should reach its last phase within `EPOCHS` epochs. Fields whose
-        names end in a word of `SMALL` have small values by default.
+    options: options of the algorithm, with which it should reach its last phase within `EPOCHS`
+        epochs; by default `quick_options`
     """
     for kind in KINDS:
         case = Case(cls, kind, options or {})
@@ -336,7 +343,7 @@ def check_training(case: Case, data: TensorData) -> None:
 
 
 def does_not_change_the_data(case: Case) -> None:
-    """It does not change given labels or stored inputs, nor may whoever gets its judgement."""
+    """It does not change given labels or stored inputs; its judgement holds copies of them."""
     data = case.data()
     given, stored = data.given.clone(), data.stored.clone()
     algorithm, _ = case.trained(data)
@@ -416,7 +423,7 @@ def reports_every_epoch(case: Case) -> None:
         require(len(calls) > 0, f"epoch {epoch} does not call on_step; use self.averages()")
 
 
-# The laws that others rely on come first, so that the right one is named.
+# Laws on which other laws rely come first, so that `check_algorithm` names the right one.
 LAWS: dict[str, Callable[[Case], None]] = {
     law.__name__: law
     for law in (
@@ -450,7 +457,7 @@ class OnlyProtocol:
 
     @property
     def num_classes(self) -> int:
-        """K."""
+        """Number K of classes."""
         return self.__data.num_classes
 
     @property
@@ -474,11 +481,11 @@ class OnlyProtocol:
     def batches(
         self, size: int, *, views: int = 1, strong: int = 0, among: Tensor | None = None
     ) -> Iterator[Batch]:
-        """One shuffled pass."""
+        """One shuffled pass over the data, or over the positions in `among`."""
         return self.__data.batches(size, views=views, strong=strong, among=among)
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
-        """One pass in order, without augmentation."""
+        """One pass over the data in order, without augmentation."""
         return self.__data.in_order(size)
 
     def __getattr__(self, name: str) -> Any:
@@ -548,7 +555,7 @@ def seed_everything(seed: int) -> None:
 
 @contextmanager
 def random_states_kept() -> Iterator[None]:
-    """Restore the states of the global random generators at the end."""
+    """Context manager: restore the states of the global random generators at the end."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         with torch.random.fork_rng(devices=[]):

@@ -186,8 +186,10 @@ def test_the_judgement_is_the_mean_of_both_mixtures_and_both_networks():
     early = algorithm.judge()
     given = algorithm.data.given.numpy()
     np.testing.assert_array_equal(early.clean_probability, early.prediction[np.arange(61), given])
+    assert early.score_kind == "algorithm"
     algorithm.run_epoch(1)
     judgement = algorithm.judge()
+    assert judgement.score_kind == "mixture"
     np.testing.assert_allclose(
         judgement.clean_probability, algorithm.clean_probability.mean(0), rtol=1e-6
     )

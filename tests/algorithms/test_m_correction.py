@@ -198,9 +198,9 @@ def test_the_judgement_is_a_mixture_on_present_losses(monkeypatch):
         algorithm.run_epoch(epoch)
     losses = example_losses(algorithm.learner, algorithm.data)
     expected = BetaLossMixture(per_class=False).fit_predict(losses, algorithm.data.given, K)
-    np.testing.assert_allclose(
-        algorithm.judge().clean_probability, expected.clean_probability, atol=1e-4
-    )
+    judgement = algorithm.judge()
+    np.testing.assert_allclose(judgement.clean_probability, expected.clean_probability, atol=1e-4)
+    assert judgement.score_kind == "mixture"
 
 
 def test_what_is_recorded():

@@ -193,7 +193,7 @@ def test_labels_are_judged_by_the_posterior_beside_the_geometric_mean(staged):
     )
     assert judgement.score_kind == "posterior"
     np.testing.assert_array_equal(judgement.epistemic, staged.ulc.folder.judgement.epistemic)
-    believed = judged.labels.believed.clean_probability
+    believed = judged.labels.judgement_with_verified.clean_probability
     assert (believed[:2] == 1).all()
     assert judged.noise_rate == pytest.approx(1 - believed.mean())
 

@@ -46,7 +46,7 @@ def find_algorithm(name: str) -> type[Algorithm]:
 
 
 def checked_class(found: Any, name: str) -> type[Algorithm]:
-    """The class, if it is a complete algorithm; else raise an InputError."""
+    """The class `found` under this name; raise an InputError unless it is a complete algorithm."""
     if isinstance(found, type) and issubclass(found, Algorithm) and found is not Algorithm:
         config_class = getattr(found, "config_class", None)
         if not (isinstance(config_class, type) and issubclass(config_class, Spec)):

@@ -19,7 +19,7 @@ from ulc.networks import NewNetwork
 from ulc.networks.classifier import Classifier
 from ulc.typing import Floats
 
-INITIAL_WEIGHTS = 2**31  # no epoch has this number
+INITIAL_WEIGHTS = 2**31  # in place of an epoch's number in the seed; no epoch has it
 
 
 class Algorithm(nn.Module, ABC):
@@ -29,8 +29,8 @@ class Algorithm(nn.Module, ABC):
     how likely each label is right. It keeps all state between epochs in Learners, Modules or
     buffers, so that saving and resuming need no code. Do not override `run_epoch`.
 
-    threshold: labels that are at least as likely right are trusted
-    on_step: called after each step with the running means of the epoch
+    threshold: labels with at least this clean probability are trusted
+    on_step: called after each step with the running means of the epoch; None: nothing is called
     """
 
     config_class: ClassVar[type[Spec]]
@@ -52,11 +52,14 @@ class Algorithm(nn.Module, ABC):
         """Train one epoch; return the values to record."""
 
     def networks(self) -> list[Classifier]:
-        """The networks that predict together and that a run saves; by default all learners'."""
+        """The networks that predict together and that a run saves.
+
+        By default these are the networks of all learners.
+        """
         return [learner.network for learner in self.learners()]
 
     def predict_proba(self, inputs: Tensor) -> Tensor:
-        """(B, …) inputs to (B, K) class probabilities, as trained."""
+        """(B, K) class probabilities for (B, …) inputs, under the training data's class prior."""
         return mean_prediction(self.networks(), inputs)
 
     def run_epoch(self, epoch: int) -> Record:
@@ -74,7 +77,7 @@ class Algorithm(nn.Module, ABC):
     def judge(self) -> Judgement:
         """The judgement of every training label.
 
-        By default a label is as likely right as the model predicts it.
+        By default the clean probability of a label is its predicted probability.
         """
         return Judgement.of(array(self.predictions()), array(self.data.given))
 
@@ -98,7 +101,7 @@ class Algorithm(nn.Module, ABC):
         return array(torch.stack(norms).mean(0))
 
     def averages(self) -> Averages:
-        """Running means of an epoch, which `on_step` gets after each step."""
+        """New running means for an epoch; after each step they are passed to `on_step`."""
         return Averages(self.on_step)
 
 

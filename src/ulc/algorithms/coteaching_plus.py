@@ -23,7 +23,7 @@ from ulc.typing import Floats
 
 
 class Config(Spec):
-    """Defaults: the authors' for CIFAR-10."""
+    """Options of Co-teaching+; defaults: those of the authors for CIFAR-10."""
 
     forget_rate: float | None = Field(
         None, ge=0, lt=1, description="share of large losses to drop; unset: estimated"
@@ -89,14 +89,17 @@ class CoTeachingPlus(Algorithm):
         return min(sum(wrong) / 2, 0.99)
 
     def judge(self) -> Judgement:
-        """Clean probability by rank: labels that both networks together would drop get below ½."""
+        """Clean probabilities by rank of the labels in the mean prediction.
+
+        They are below ½ for the share of labels that training dropped in the last epoch.
+        """
         judgement = super().judge()
         ranked = rank_to_probability(judgement.clean_probability, float(self.dropped))
         return replace(judgement, clean_probability=ranked)
 
 
 def find_disagreement(logits: list[Tensor]) -> Tensor:
-    """(M,) positions at which the two networks predict different classes."""
+    """(M,) positions in the batch at which the two networks predict different classes."""
     first, second = logits
     return (first.argmax(1) != second.argmax(1)).nonzero().squeeze(1)
 
@@ -104,11 +107,14 @@ def find_disagreement(logits: list[Tensor]) -> Tensor:
 def exchange_small_losses(
     losses: list[Tensor], among: Tensor, share: float
 ) -> tuple[Tensor, Tensor]:
-    """Positions that each network learns from: its peer's smallest losses, a `share` of `among`.
+    """Positions in the batch that each network learns from: the smallest losses of its peer.
 
-    If no position is left, both networks learn from the whole batch.
+    losses: (B,) losses of each network
+    among: (M,) positions to pick from
+    share: share of them to pick; if it is less than one position, both networks learn from the
+        whole batch
     """
-    count = int(share * len(among) + 1e-9)  # so that (1 − 0.9)·10 counts as 1
+    count = int(share * len(among) + 1e-9)  # (1 − 0.9)·10 is a little below 1 in floats
     if count < 1:
         every = torch.arange(len(losses[0]), device=losses[0].device)
         return every, every
@@ -120,6 +126,7 @@ def rank_to_probability(given_probability: Floats, forget: float) -> Floats:
     """(N,) clean probabilities by rank: from 1 to ½ for kept labels, from ½ to 0 for dropped ones.
 
     given_probability: (N,) predicted probability of the given label
+    forget: share of the labels that are dropped
     """
     order = np.argsort(-given_probability, kind="stable")
     rank = np.empty(len(order))

@@ -13,7 +13,7 @@ from ulc.networks.classifier import HeadSpec
 
 
 class Config(Spec):
-    """Defaults: DivideMix's optimiser and batch size."""
+    """Options of cross entropy; defaults: optimiser and batch size of DivideMix."""
 
     batch_size: int = Field(128, ge=2)
     sgd: SGD = SGD()

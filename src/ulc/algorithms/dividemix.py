@@ -26,7 +26,7 @@ from ulc.networks.classifier import HeadSpec
 
 
 class Config(Spec):
-    """Defaults: the authors' for CIFAR-10 at 50 % symmetric noise."""
+    """Options of DivideMix; defaults: those of the authors for CIFAR-10 at 50 % symmetric noise."""
 
     warmup_epochs: int = Field(10, ge=0)
     warmup_batch_size: int = Field(128, ge=2)
@@ -34,7 +34,7 @@ class Config(Spec):
         0.0, ge=0, description="weight of the confidence penalty; 1 for asymmetric noise"
     )
     threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels with p > τ are trusted")
-    loss_history: int = Field(1, ge=1, description="losses are means of so many epochs; 5 at 90 %")
+    loss_history: int = Field(1, ge=1, description="epochs over which to average losses; 5 at 90 %")
     temperature: float = Field(0.5, gt=0, description="T of sharpening")
     mixup_alpha: float = Field(4.0, ge=0)
     doubtful_weight: float = Field(25.0, ge=0, description="λ_u, reached after `rampup_epochs`")
@@ -111,7 +111,7 @@ class DivideMix(Algorithm):
     def semi_supervised_loss(
         self, learner: Learner, peer: Learner, clean: Tensor, trusted: Batch, doubtful: Batch
     ) -> SemiSupervisedLoss:
-        """Guess the doubtful labels, refine the trusted ones, and mix (Eq. 3 to 8).
+        """MixMatch loss on refined trusted labels and guessed doubtful labels (Eq. 3 to 8).
 
         As in the authors' code, the learner guesses in training mode, its peer in evaluation mode.
         """
@@ -128,8 +128,9 @@ class DivideMix(Algorithm):
         )
 
     def judge(self) -> Judgement:
-        """Clean probabilities of the mixtures, mean of both; during warm-up, of the prediction."""
+        """Clean probabilities: mean of both loss mixtures; during warm-up, from the prediction."""
         judgement = super().judge()
         if self.clean_probability.isnan().any():
             return judgement
-        return replace(judgement, clean_probability=array(self.clean_probability.mean(0)))
+        clean = array(self.clean_probability.mean(0))
+        return replace(judgement, clean_probability=clean, score_kind="mixture")

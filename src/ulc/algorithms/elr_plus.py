@@ -25,15 +25,13 @@ if TYPE_CHECKING:
 
 
 class Config(Spec):
-    """Defaults: the authors' for CIFAR-10 with symmetric noise."""
+    """Options of ELR+; defaults: those of the authors for CIFAR-10 with symmetric noise."""
 
     memory: float = Field(0.7, ge=0, lt=1, description="β: momentum of the memory")
     penalty: float = Field(3.0, ge=0, description="λ: weight of the early-learning penalty")
     penalty_rampup_steps: int = Field(0, ge=0, description="steps until λ is reached")
     average: float = Field(0.997, ge=0, lt=1, description="momentum of the teachers")
-    average_rampup_steps: int = Field(
-        40_000, ge=0, description="steps until that momentum is reached"
-    )
+    average_rampup_steps: int = Field(40_000, ge=0, description="steps until `average` is reached")
     mixup_alpha: float = Field(1.0, ge=0)
     refine_labels: bool = Field(False, description="multiply targets with the memory (CIFAR-100)")
     batch_size: int = Field(128, ge=2)
@@ -41,10 +39,10 @@ class Config(Spec):
 
 
 class ElrPlus(Algorithm):
-    """Two networks; each is penalised for leaving the memory of its peer's teacher.
+    """Two networks; each is penalised if it disagrees with the memory of its peer's teacher.
 
-    The memory is a moving average of predictions from the first epoch on, because a network
-    learns right labels first and wrong ones later.
+    The memory of an example is a moving average of predictions from the first epoch on, because a
+    network learns right labels first and wrong ones later.
     """
 
     config_class = Config
@@ -62,7 +60,7 @@ class ElrPlus(Algorithm):
         self.register_buffer("steps", torch.zeros(2, dtype=torch.int64))
 
     def train_epoch(self, epoch: int) -> Record:  # noqa: ARG002 (ramps count steps)
-        """Train each network on one pass over examples that are mixed up."""
+        """Train each network on one pass over the data, with mixup."""
         averages = self.averages()
         for side, learner in enumerate(self.pair):
             for batch in self.data.batches(self.config.batch_size):
@@ -77,14 +75,14 @@ class ElrPlus(Algorithm):
         return averages.record()
 
     def update_memory(self, side: int, batch: Batch) -> Tensor:
-        """Update the memory of this batch with the prediction of the peer's teacher; return it."""
+        """Update the memory of a batch with predictions of the peer's teacher; return it (B, K)."""
         taught = self.teachers[1 - side](batch.inputs).logits.softmax(1)
         memory = self.remembered[side, batch.index].lerp(taught, 1 - self.config.memory)
         self.remembered[side, batch.index] = memory
         return memory
 
     def mixed_losses(self, learner: Learner, batch: Batch, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Cross entropy and early-learning penalty of the mixed batch."""
+        """Cross entropy and early-learning penalty of the batch after mixup."""
         lam = draw_dominant_lambda(self.config.mixup_alpha)
         partner = draw_partner(batch.inputs, lam)
         given = F.one_hot(batch.given, self.data.num_classes).float()
@@ -96,7 +94,7 @@ class ElrPlus(Algorithm):
         return fit, early_learning_penalty(logits, remembered)
 
     def judge(self) -> Judgement:
-        """The judgement of the mean memory; of the prediction until every example has one."""
+        """Judge by the mean memory; by the prediction as long as some example has no memory."""
         total = self.remembered.sum(2, keepdim=True)
         if not bool((total > 0).all()):
             return super().judge()

@@ -27,14 +27,14 @@ SMALLEST_PROBABILITY = 1e-4  # probabilities of wrong labels are clamped to [thi
 
 
 class Config(Spec):
-    """Defaults: the authors' M-DYR-H on CIFAR."""
+    """Options of M-correction; defaults: those of the authors for M-DYR-H on CIFAR."""
 
     bootstrapping: Literal["hard", "dynamic"] = Field(
         "hard", description="hard: M-DYR-H; dynamic: MD-DYR-SH"
     )
     warmup_epochs: int = Field(105, ge=0, description="epochs of plain mixup first")
-    dynamic_epochs: int = Field(5, ge=0, description="dynamic: mixup only, before bootstrapping")
-    cooling_epochs: int = Field(89, ge=0, description="dynamic: from soft to hard predictions")
+    dynamic_epochs: int = Field(5, ge=0, description="dynamic: mixup epochs before bootstrapping")
+    cooling_epochs: int = Field(89, ge=0, description="dynamic: epochs until targets are hard")
     mixup_alpha: float = Field(32.0, ge=0)
     prior_weight: float = Field(1.0, ge=0, description="weight of the uniform-prior penalty")
     batch_size: int = Field(128, ge=2)
@@ -53,7 +53,7 @@ class MCorrection(Algorithm):
         self.loss_mixture = BetaLossMixture(per_class=False)
 
     def train_epoch(self, epoch: int) -> Record:
-        """Plain mixup; later bootstrapping with a loss mixture that is fitted in every epoch."""
+        """Train with plain mixup; later bootstrap by a loss mixture that each epoch fits anew."""
         averages = self.averages()
         since = epoch - self.config.warmup_epochs
         mixtures = None
@@ -75,7 +75,7 @@ class MCorrection(Algorithm):
         return averages.record()
 
     def mixup_loss(self, batch: Batch) -> Tensor:
-        """Cross entropy of mixed inputs and given labels."""
+        """Cross entropy on mixup of inputs and given labels."""
         lam = draw_lambda(self.config.mixup_alpha)
         partner = draw_partner(batch.inputs, lam)
         logits = self.learner(blend(batch.inputs, partner, lam)).logits
@@ -84,7 +84,10 @@ class MCorrection(Algorithm):
         )
 
     def hard_loss(self, batch: Batch, mixtures: ScaledMixtures) -> Tensor:
-        """M-DYR-H: targets (1 − B)·given + B·one-hot prediction, under mixup."""
+        """M-DYR-H: loss on mixup of targets (1 − w)·given + w·one-hot prediction.
+
+        w: probability that the given label is wrong
+        """
         noisy = self.noisy_probability(batch, mixtures)
         with torch.no_grad():
             predicted = self.learner(batch.inputs).logits.argmax(1)
@@ -99,7 +102,8 @@ class MCorrection(Algorithm):
     def dynamic_loss(self, batch: Batch, mixtures: ScaledMixtures, since: int) -> Tensor:
         """MD-DYR-SH: the mixup weights of two inputs are their clean probabilities.
 
-        Targets are the given labels first; later they include predictions of falling temperature.
+        In the first epochs targets are given labels; later they are blends of given labels and
+        predictions, whose temperature falls.
         """
         clean = 1 - self.noisy_probability(batch, mixtures)
         partner = torch.randperm(len(batch), device=clean.device)
@@ -125,7 +129,7 @@ class MCorrection(Algorithm):
 
     @torch.no_grad()
     def noisy_probability(self, batch: Batch, mixtures: ScaledMixtures) -> Tensor:
-        """(B,) probability that each label is wrong (B), by its present loss in evaluation mode."""
+        """(B,) probability that each label is wrong, by its current loss in evaluation mode."""
         with evaluating(self.learner):
             logits = self.learner(batch.inputs).logits
         losses = F.cross_entropy(logits, batch.given, reduction="none").double()
@@ -137,10 +141,11 @@ class MCorrection(Algorithm):
         return F.one_hot(batch.given, self.data.num_classes).float()
 
     def judge(self) -> Judgement:
-        """Clean probabilities of a loss mixture on the present losses."""
+        """Clean probabilities by a loss mixture that is fitted to the current losses."""
         judgement = super().judge()
         prediction = torch.from_numpy(judgement.prediction)
         given = torch.from_numpy(judgement.given)
         losses = -prediction.gather(1, given[:, None]).squeeze(1).clamp(min=1e-8).log()
         fitted = self.loss_mixture.fit_predict(losses, given, self.data.num_classes)
-        return replace(judgement, clean_probability=array(fitted.clean_probability))
+        clean = array(fitted.clean_probability)
+        return replace(judgement, clean_probability=clean, score_kind="mixture")

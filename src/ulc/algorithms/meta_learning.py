@@ -19,7 +19,7 @@ from ulc.networks.classifier import Classifier, HeadSpec, Output
 
 
 class Config(Spec):
-    """Defaults: the paper's for CIFAR-10."""
+    """Options of MLNT; defaults: those of the paper for CIFAR-10."""
 
     pretrain_epochs: int = Field(10, ge=0, description="epochs in which the guide is trained")
     delay_epochs: int = Field(3, ge=0, description="epochs of the student before the meta loss")
@@ -29,7 +29,7 @@ class Config(Spec):
     replaced: float = Field(0.5, ge=0, le=1, description="ρ: share of labels replaced in a set")
     neighbours: int = Field(10, ge=1, description="neighbours that a label may come from")
     inner_rate: float = Field(0.2, gt=0, description="learning rate of the trial step")
-    second_order: bool = Field(False, description="differentiate the trial step; needs memory")
+    second_order: bool = Field(False, description="differentiate the trial step; needs more memory")
     early_average: float = Field(
         0.99, ge=0, lt=1, description="γ of the teacher until η is reached"
     )
@@ -74,7 +74,7 @@ class MetaLearning(Algorithm):
         return averages.record()
 
     def teacher_momentum(self, since: int) -> float:
-        """γ of this step; also counts the steps with the meta loss.
+        """γ of this step; count the step if it has the meta loss.
 
         Before the meta loss begins, γ is 0: the teacher is a copy of the student. Then it is
         1 − 1/t at step t (a plain mean) until the configured γ is smaller: otherwise the teacher
@@ -96,7 +96,10 @@ class MetaLearning(Algorithm):
         return averages.record()
 
     def train_step(self, batch: Batch, weight: float) -> dict[str, Tensor]:
-        """One optimiser step on L_c + η·mean_m J_m (Algorithm 1)."""
+        """Take one optimiser step on L_c + η·mean_m J_m (Algorithm 1); return both parts.
+
+        weight: η of this epoch
+        """
         with self.student.optimiser_step():
             logits = self.student(batch.inputs).logits
             loss = F.cross_entropy(logits, batch.given)
@@ -142,7 +145,7 @@ class MetaLearning(Algorithm):
 
     @torch.no_grad()
     def find_neighbours(self, batch: Batch) -> Tensor:
-        """(B, n) positions in the batch of each example's neighbours in the guide's features."""
+        """(B, n) positions in the batch of the nearest neighbours by the guide's features."""
         with evaluating(self.guide):
             features = self.guide(batch.inputs).features
         distance = torch.cdist(features, features).fill_diagonal_(torch.inf)

@@ -16,12 +16,12 @@ from ulc.networks.classifier import HeadSpec
 
 
 class Config(Spec):
-    """Defaults: the authors' code for ten classes, except α.
+    """Options of PENCIL; defaults: those of the authors' code for ten classes, except α.
 
     For a fixed prediction the label distribution converges to (prediction/K + α·given)/(1/K + α),
-    so a label can change only if α < 1/K. Its step is proportional to λ/K. The options are α·K
-    and λ/K, so they fit any number of classes. The authors' α of 0.4 belongs to a weaker L_o, in
-    which softmax is applied twice.
+    so a label can change only if α < 1/K. A step of the distribution is proportional to λ/K. The
+    options are α·K and λ/K, so they fit any number of classes. The authors' α of 0.4
+    belongs to a weaker L_o, in which softmax is applied twice.
     """
 
     backbone_epochs: int = Field(70, ge=0, description="stage 1: cross entropy on given labels")
@@ -30,7 +30,7 @@ class Config(Spec):
     compatibility: float = Field(0.1, ge=0, description="α·K: pull of the given label, below 1")
     certainty: float = Field(0.1, ge=0, description="β: pull towards confident predictions")
     label_rate: float = Field(60.0, ge=0, description="λ/K: step size of the label distributions")
-    sharpness: float = Field(10.0, gt=0, description="label logits start at this times one-hot")
+    sharpness: float = Field(10.0, gt=0, description="initial label logits: this times one-hot")
     final_lr: float = Field(0.2, gt=0, description="learning rate at the start of stage 3")
     batch_size: int = Field(128, ge=2)
     sgd: SGD = SGD(lr=0.06, weight_decay=1e-4, milestones=())
@@ -70,7 +70,7 @@ class Pencil(Algorithm):
         return averages.record()
 
     def train_with_labels(self, batch: Batch) -> Tensor:
-        """Stage 2: a step of the network and of the labels on L_c/K + α·L_o + β·L_e/K."""
+        """Stage 2: step of network and label distributions on L_c/K + α·L_o + β·L_e/K."""
         classes = self.data.num_classes
         labels = self.label_logits[batch.index].requires_grad_()
         logits = self.learner(batch.inputs).logits
@@ -85,18 +85,21 @@ class Pencil(Algorithm):
         return value
 
     def train_on_labels(self, batch: Batch) -> Tensor:
-        """Stage 3: a step of the network on L_c/K; the labels are frozen."""
+        """Stage 3: step of the network on L_c/K; the label distributions are frozen."""
         log_p = self.learner(batch.inputs).logits.log_softmax(1)
         labels = self.label_logits[batch.index].log_softmax(1)
         return self.learner.descend(kl_divergence(log_p, labels) / self.data.num_classes)
 
     def judge(self) -> Judgement:
-        """The judgement of the label distributions; in stage 1, of the prediction."""
+        """Judge by the label distributions; in stage 1, by the prediction."""
         if not self.corrected:
             return super().judge()
         return Judgement.of(array(self.label_logits.softmax(1)), array(self.data.given))
 
 
 def final_learning_rate(epoch: int, config: Config) -> float:
-    """Learning rate of stage 3, divided by 10 after each third of the stage."""
+    """Learning rate of stage 3, divided by 10 after each third of the stage.
+
+    epoch: number of the epoch within stage 3
+    """
     return config.final_lr * 0.1 ** min(3 * epoch // config.final_epochs, 2)

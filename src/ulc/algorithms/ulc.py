@@ -33,7 +33,7 @@ from ulc.networks.classifier import HeadSpec
 
 
 class Config(Spec):
-    """Defaults: the paper's for CIFAR-10; DivideMix's where the paper gives none."""
+    """Options of ULC; defaults: those of the paper for CIFAR-10, else those of DivideMix."""
 
     per_class: bool = Field(True, description="one mixture per class; false: without CSM")
     doubt_weight: float = Field(0.1, ge=0, le=1, description="r of the paper; 0: without EUM")
@@ -50,7 +50,7 @@ class Config(Spec):
     )
     mixture: Literal["gaussian", "beta"] = "gaussian"
     threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels with ω ≥ τ are trusted")
-    loss_history: int = Field(1, ge=1, description="losses are means of so many epochs; 5 at 90 %")
+    loss_history: int = Field(1, ge=1, description="epochs over which to average losses; 5 at 90 %")
     refinement: Literal["epoch", "batch"] = Field(
         "epoch", description="when trusted labels are refined; batch: as in DivideMix"
     )
@@ -141,7 +141,7 @@ class ULC(Algorithm):
         return averages.record()
 
     def warm_up(self) -> Record:
-        """Cross entropy on all given labels, through noisy logits, with a confidence penalty."""
+        """Train with cross entropy on all given labels, noisy logits and a confidence penalty."""
         averages = self.averages()
         for learner in self.pair:
             for batch in self.data.batches(self.config.warmup_batch_size):
@@ -156,8 +156,8 @@ class ULC(Algorithm):
     def update_trust(self) -> Record:
         """Compute integrated predictions ŷ, uncertainty ε and trust ω of every label.
 
-        The clean probability p in ω comes from the losses of the peer; ε and ŷ are the network's
-        own (Algorithm 1).
+        For each network, ε and ŷ come from the network itself, but the clean probability p in ω
+        comes from the losses of its peer (Algorithm 1).
         """
         given, classes = self.data.given, self.data.num_classes
         integrated = [
@@ -183,7 +183,7 @@ class ULC(Algorithm):
     def semi_supervised_loss(
         self, side: int, trusted: Batch, doubtful: Batch, targets: Tensor | None
     ) -> SemiSupervisedLoss:
-        """Corrected labels for trusted examples, guesses for doubtful ones; noisy logits for both.
+        """Loss on corrected labels of trusted examples and guesses for doubtful ones, noisy logits.
 
         targets: (N, K) corrected labels of this epoch; None: correct the labels of this batch
         """
@@ -213,11 +213,11 @@ class ULC(Algorithm):
         )
 
     def sharpen_for_mixmatch(self, labels: Tensor) -> Tensor:
-        """Sharpen the labels; FixMatch uses them as they are."""
+        """Sharpened labels for MixMatch; for FixMatch the labels as they are."""
         return labels if self.fixmatch else sharpen(labels, self.config.temperature)
 
     def epoch_targets(self, side: int) -> Tensor | None:
-        """(N, K) targets of this epoch; None if labels are refined in every batch."""
+        """(N, K) targets of this epoch; None: labels are refined in every batch."""
         return (
             self.sharpen_for_mixmatch(self.soft_labels(side))
             if self.config.refinement == "epoch"
@@ -229,13 +229,13 @@ class ULC(Algorithm):
         return correct(self.prediction[side], self.data.given, self.trust[side])
 
     def doubtful_weight(self, since: float) -> float:
-        """λ_u, `since` epochs after the warm-up."""
+        """Weight λ_u of the doubtful loss, `since` epochs after the warm-up."""
         if self.fixmatch:
             return self.config.guess_weight
         return self.config.doubtful_weight * linear_rampup(since, self.config.rampup_epochs)
 
     def judge(self) -> Judgement:
-        """ω, ŷ and uncertainty, mean of both networks; during warm-up, from the prediction."""
+        """Judge by ω, the mean of both networks; during warm-up, by the prediction."""
         if self.trust.isnan().any():
             return super().judge()
         return Judgement(
@@ -263,11 +263,17 @@ class ULC(Algorithm):
 
 
 def compute_trust(clean: Tensor, doubt: Tensor, doubt_weight: float) -> Tensor:
-    """ω = (1 − ε)^r · p^(1 − r) (paper Eq. 5)."""
+    """Trust ω = (1 − ε)^r · p^(1 − r) (paper Eq. 5).
+
+    clean: p; doubt: ε; doubt_weight: r
+    """
     return (1 - doubt) ** doubt_weight * clean ** (1 - doubt_weight)
 
 
 def correct(prediction: Tensor, given: Tensor, trusted: Tensor) -> Tensor:
-    """(B, K) corrected labels y = ω·ỹ + (1 − ω)·ŷ (paper Eq. 6) of (B,) labels and trust."""
+    """(B, K) corrected labels y = ω·ỹ + (1 − ω)·ŷ (paper Eq. 6).
+
+    prediction: (B, K) ŷ; given: (B,) classes, ỹ as one-hot; trusted: (B,) ω
+    """
     omega = trusted[:, None]
     return (prediction * (1 - omega)).scatter_add(1, given[:, None], omega)

@@ -32,7 +32,7 @@ class AuditJudgement:
     @property
     def noise_rate(self) -> float:
         """Expected share of wrong labels: `noise_rate` in audit.json."""
-        return float(1 - self.labels.believed.clean_probability.mean())
+        return float(1 - self.labels.judgement_with_verified.clean_probability.mean())
 
 
 def judge_audit_labels(

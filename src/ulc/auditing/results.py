@@ -53,8 +53,8 @@ def summarise_audit(results: AuditResults) -> dict[str, Any]:
     summary: dict[str, Any] = results.handed_over.run.read_json("summary.json")
     truth = results.data.prepared.all_truth
     if truth.train is not None:
-        believed = results.judgement.labels.believed
-        summary["labels"] = score_judgement(believed, truth.train, truth.small, THRESHOLD)
+        judgement = results.judgement.labels.judgement_with_verified
+        summary["labels"] = score_judgement(judgement, truth.train, truth.small, THRESHOLD)
     return summary
 
 

@@ -13,7 +13,7 @@ class Averages:
 
     Values stay on their device until `record` is called.
 
-    on_step: called after each step
+    on_step: called with this object after each step; None: nothing is called
     """
 
     def __init__(self, on_step: Callable[["Averages"], None] | None = None) -> None:
@@ -30,5 +30,5 @@ class Averages:
             self.on_step(self)
 
     def record(self) -> Record:
-        """The means so far."""
+        """The mean of each value so far, by name."""
         return {name: float(total) / self.counts[name] for name, total in self.sums.items()}

@@ -12,14 +12,15 @@ from torch import Tensor
 from ulc.blocks.mixture import sum_by_group
 
 INSIDE = 1e-3  # smallest distance of a value to 0 and 1, where densities may be infinite
-CONCENTRATION = (1e-2, 1e4)  # α + β of a component
+CONCENTRATION = (1e-2, 1e4)  # smallest and largest α + β of a component
 
 
 @dataclass(frozen=True)
 class BetaMixtures:
     """One mixture of two Beta distributions per group, the component with the smaller mean first.
 
-    weights, alphas, betas: (G, 2) float64; log_likelihood: (G,) mean per value; steps: EM steps
+    weights, alphas, betas: (G, 2) float64; log_likelihood: (G,) mean over the values of a group
+    steps: number of EM steps
     """
 
     weights: Tensor
@@ -34,7 +35,7 @@ class BetaMixtures:
         return self.alphas / (self.alphas + self.betas)
 
     def log_joint(self, values: Tensor, group: Tensor) -> Tensor:
-        """(N, 2) log of weight times density, each value under its own group's mixture."""
+        """(N, 2) log of (weight · density) of both components of each value's group."""
         return log_joint(values, group, self.weights, self.alphas, self.betas)
 
     def posterior(self, values: Tensor, group: Tensor) -> Tensor:
@@ -44,9 +45,10 @@ class BetaMixtures:
     def clamp_to_monotone(self, values: Tensor, group: Tensor) -> Tensor:
         """Clamp values to the range in which the posterior is monotone.
 
-        The log-odds of the upper component have slope Δα/x − Δβ/(1 − x), which is zero in at most
-        one place, Δα/(Δα + Δβ): a peak where both are positive, a trough where both are negative.
-        Otherwise the posterior is monotone everywhere. The authors clamp at the peak only.
+        With Δ the upper component minus the lower one, the log-odds of the upper component have
+        slope Δα/x − Δβ/(1 − x). It is zero in at most one place, Δα/(Δα + Δβ): a peak where both
+        differences are positive, a trough where both are negative. Otherwise the
+        posterior is monotone everywhere. The authors clamp at the peak only.
         """
         more_a, more_b = self.alphas.diff(dim=1).squeeze(1), self.betas.diff(dim=1).squeeze(1)
         turn = more_a / (more_a + more_b)
@@ -58,9 +60,11 @@ class BetaMixtures:
 def fit_beta_mixtures(
     values: Tensor, group: Tensor, *, groups: int, max_steps: int = 10
 ) -> BetaMixtures:
-    """EM that starts from Beta(1, 2) and Beta(2, 1) with equal weights, as in the authors' code.
+    """Fit a mixture to each group by EM.
 
-    values: (N,) float64 in [0, 1]; group: (N,) which mixture each value belongs to.
+    EM starts from Beta(1, 2) and Beta(2, 1) with equal weights, as in the authors' code.
+
+    values: (N,) float64 in [0, 1]; group: (N,) number of each value's group, below `groups`
     """
     start = torch.tensor([[1.0, 2.0]], dtype=values.dtype, device=values.device)
     alphas, betas = start.expand(groups, 2), start.flip(1).expand(groups, 2)
@@ -91,7 +95,9 @@ def fit_beta_mixtures(
 def match_moments(
     values: Tensor, group: Tensor, responsibilities: Tensor, sizes: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Weights, α and β of M components, from (N, M) responsibilities.
+    """(G, M) weights, α and β of M components in each group, from (N, M) responsibilities.
+
+    sizes: (G,) number of values in each group
 
     A component of mean m and variance v has α + β = m(1 − m)/v − 1.
     """
@@ -111,7 +117,7 @@ def match_moments(
 
 
 def one_beta_log_likelihood(values: Tensor, group: Tensor, groups: int) -> Tensor:
-    """(G,) mean log-likelihood of a single Beta distribution."""
+    """(G,) mean log-likelihood of a single Beta distribution, fitted to each group."""
     sizes = torch.bincount(group, minlength=groups).to(values).clamp(min=1)
     one = match_moments(values, group, torch.ones_like(values)[:, None], sizes)
     return sum_by_group(group, log_joint(values, group, *one).squeeze(1), groups) / sizes
@@ -120,7 +126,7 @@ def one_beta_log_likelihood(values: Tensor, group: Tensor, groups: int) -> Tenso
 def log_joint(
     values: Tensor, group: Tensor, weights: Tensor, alphas: Tensor, betas: Tensor
 ) -> Tensor:
-    """(N, M) log of weight times Beta density."""
+    """(N, M) log of (weight · Beta density) of the M components of each value's group."""
     values = clamp_inside(values)[:, None]
     scale = (
         weights.log() + torch.lgamma(alphas + betas) - torch.lgamma(alphas) - torch.lgamma(betas)

@@ -5,23 +5,26 @@ from torch import Tensor
 
 
 def divide(clean: Tensor, given: Tensor, trusted: Tensor, fewest: int) -> Tensor:
-    """The mask `trusted`, changed so that both sides have enough examples to train on.
+    """(N,) mask of trusted labels, in which both sides have enough examples to train on.
 
-    Each side gets at least `fewest` examples (at most half of all), by rank of `clean`. Where
-    possible, the likeliest label of each class stays trusted.
+    The label of each class with the highest clean probability becomes trusted. If a side then has
+    fewer than `fewest` examples (or half of all), it gets the examples of the other side that are
+    next by clean probability; the best label of a class is the last to become doubtful.
+
+    clean: (N,) clean probabilities; given: (N,) given labels; trusted: (N,) mask to start from
     """
     order = clean.argsort(descending=True, stable=True)
     best = likeliest_of_each_class(order, given)
-    topped = trusted | best
+    changed = trusted | best
     fewest = min(fewest, len(clean) // 2)
-    if int(topped.sum()) < fewest:
-        topped[order[:fewest]] = True
-    doubtful = len(topped) - int(topped.sum())
+    if int(changed.sum()) < fewest:
+        changed[order[:fewest]] = True
+    doubtful = len(changed) - int(changed.sum())
     if doubtful < fewest:
-        ranked = order[topped[order]]
+        ranked = order[changed[order]]
         last = torch.cat([ranked[best[ranked]], ranked[~best[ranked]]])
-        topped[last[len(last) - (fewest - doubtful) :]] = False
-    return topped
+        changed[last[len(last) - (fewest - doubtful) :]] = False
+    return changed
 
 
 def likeliest_of_each_class(order: Tensor, given: Tensor) -> Tensor:

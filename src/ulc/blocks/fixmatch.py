@@ -22,6 +22,8 @@ def fixmatch_loss(
 
     A guess counts only if its largest probability reaches `confidence`, but the mean is over all
     doubtful rows. Both parts go through the network in one pass, so they share batch statistics.
+
+    log_probability: function from the network's output to (B, K) log-probabilities
     """
     inputs, target = concatenate_views(trusted, doubtful)
     count = len(trusted.views) * len(trusted.target)

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Learner(nn.Module):
-    """A network with its optimiser; both are in its state dict."""
+    """A network with its optimiser; the state dict holds both."""
 
     def __init__(self, network: Classifier, descent: Descent) -> None:
         super().__init__()
@@ -24,20 +24,20 @@ class Learner(nn.Module):
         self.optimiser = new_optimiser(network, descent)
 
     def forward(self, inputs: Tensor) -> Output:
-        """(B, …) inputs to the network's output."""
+        """The network's output for (B, …) inputs."""
         return self.network(inputs)
 
     if TYPE_CHECKING:
 
         def __call__(self, inputs: Tensor) -> Output:
-            """Type of the call; torch declares Any."""
+            """Declare the type of a call for type checkers; torch declares Any."""
 
     def start_epoch(self, epoch: int) -> None:
         """Set the learning rate and momentum of this epoch."""
         self.set_options(self.descent.settings(epoch))
 
     def set_options(self, settings: Mapping[str, Any]) -> None:
-        """Set options of the optimiser for all parameters."""
+        """Set options of the optimiser, such as lr, for all parameters."""
         for group in self.optimiser.param_groups:
             group.update(settings)
 
@@ -95,7 +95,7 @@ def each_with_peer(pair: Sequence[T]) -> list[tuple[T, T]]:
 
 @contextmanager
 def evaluating(*modules: nn.Module) -> Iterator[None]:
-    """Context manager: evaluation mode inside; afterwards every part has its own mode again."""
+    """Context manager: evaluation mode inside; afterwards every submodule has its old mode."""
     with ExitStack() as stack:
         for module in modules:
             stack.enter_context(set_mode(module, False))
@@ -104,7 +104,7 @@ def evaluating(*modules: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def set_mode(module: nn.Module, training: bool) -> Iterator[None]:
-    """Context manager: this mode inside; afterwards every part has its own mode again."""
+    """Context manager: training or evaluation mode inside; afterwards all have their old modes."""
     before = [(part, part.training) for part in module.modules()]
     module.train(training)
     try:

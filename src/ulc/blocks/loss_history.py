@@ -5,7 +5,10 @@ from torch import Tensor, nn
 
 
 class LossHistory(nn.Module):
-    """The losses of both networks in the last `length` epochs, scaled to [0, 1] by epoch."""
+    """Losses of both networks in the last `length` epochs.
+
+    The losses of a network in an epoch are scaled to [0, 1].
+    """
 
     past: Tensor
 
@@ -15,7 +18,10 @@ class LossHistory(nn.Module):
         self.register_buffer("past", past)
 
     def smooth(self, losses: Tensor) -> Tensor:
-        """Store (2, N) losses of this epoch; return the (2, N) mean over the stored epochs."""
+        """Store (2, N) losses of this epoch; return the (2, N) mean over the stored epochs.
+
+        With a length of 1 the losses are returned as they are, unscaled.
+        """
         if len(self.past) == 1:
             return losses
         low, high = losses.amin(1, keepdim=True), losses.amax(1, keepdim=True)

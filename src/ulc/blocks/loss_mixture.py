@@ -20,11 +20,13 @@ from ulc.blocks.mixture import (
 
 @dataclass(frozen=True)
 class MixturePrediction:
-    """What a loss mixture says about the labels.
+    """Clean probabilities of N labels, and exceptions from the rule.
 
     clean_probability: (N,) probability that a label is right
-    fell_back: (K,) classes whose own mixture is not reliable, so the mixture of all losses counts
-    one_component: (K,) classes that one component explains, so all their labels count as right
+    fell_back: (K,) mask of the classes whose own mixture is not reliable; the mixture of all
+        losses judges their labels
+    one_component: (K,) mask of the classes whose losses one component explains as well as two;
+        all their labels count as right
     not_finite: number of losses that are not finite; their clean probability is 0
     """
 
@@ -38,12 +40,13 @@ class MixturePrediction:
 class LossMixture(ABC):
     """Two-component mixture on scaled losses; the component with the smaller mean is clean.
 
-    per_class: one mixture for each given class (ULC) instead of one for all (DivideMix)
-    monotone: a smaller loss is never less likely clean; where the posterior would turn around,
-        it stays constant
-    one_component_guard: all labels of a class count as right if one component has a BIC as low
-        as two
-    fewest: a class with fewer examples uses the mixture of all losses
+    per_class: one mixture for each given class (ULC); False: one mixture for all (DivideMix)
+    monotone: whether a larger loss never gets a higher clean probability; where the posterior
+        would rise with the loss, it stays constant
+    one_component_guard: whether all labels of a class count as right if the BIC of one component
+        is as low as that of two
+    fewest: a class with fewer examples is judged by the mixture of all losses
+    max_steps: largest number of EM steps
     """
 
     per_class: bool = True
@@ -54,11 +57,14 @@ class LossMixture(ABC):
 
     @abstractmethod
     def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
-        """Scale the losses of each group and fit a mixture to them."""
+        """Scale the (N,) losses of each group, and fit a mixture to each group.
+
+        group: (N,) number of each loss's group, below `groups`
+        """
 
     @torch.no_grad()
     def fit_predict(self, losses: Tensor, given: Tensor, classes: int) -> MixturePrediction:
-        """Fit mixtures to (N,) losses by (N,) given labels, and return clean probabilities."""
+        """Fit mixtures to the (N,) losses of (N,) given labels; return clean probabilities."""
         finite = losses.isfinite()
         losses = losses.double()
         clean = torch.zeros_like(losses)
@@ -81,7 +87,10 @@ class LossMixture(ABC):
     def find_reliable(
         self, sizes: Tensor, span: Tensor, mixtures: GaussianMixtures | BetaMixtures
     ) -> Tensor:
-        """(G,) mask of the mixtures with enough examples and two components that differ."""
+        """(G,) mask of the mixtures with enough examples and two components that differ.
+
+        sizes: (G,) number of losses; span: (G,) range of the losses
+        """
         return (
             (sizes >= (self.fewest if len(sizes) > 1 else 2))
             & (span > 1e-6)
@@ -138,7 +147,7 @@ class ScaledMixtures:
 
     low, span: (G,) a loss is scaled to (loss − low) / span
     reliable: (G,) mask of the mixtures with two components that differ
-    one_component: (G,) mask of the groups that one component explains as well (BIC)
+    one_component: (G,) mask of the groups for which the BIC of one component is as low as of two
     monotone: see `LossMixture`
     """
 
@@ -150,7 +159,7 @@ class ScaledMixtures:
     monotone: bool
 
     def clean_probability(self, losses: Tensor, group: Tensor) -> Tensor:
-        """(N,) posterior of the component with the smaller mean; 1 where all losses are equal."""
+        """(N,) posterior of the component with the smaller mean; 1 if all losses are equal."""
         scaled = (losses - self.low[group]) / self.span[group]
         if self.monotone:
             scaled = self.mixtures.clamp_to_monotone(scaled, group)
@@ -161,7 +170,7 @@ class ScaledMixtures:
 def one_gaussian_suffices(
     scaled: Tensor, group: Tensor, sizes: Tensor, two: GaussianMixtures
 ) -> Tensor:
-    """(G,) mask of the groups for which one Gaussian has a BIC as low as two."""
+    """(G,) mask of the groups for which the BIC of one Gaussian is as low as that of two."""
     groups = len(sizes)
     count = sizes.clamp(min=1).double()
     mean = sum_by_group(group, scaled, groups) / count
@@ -173,9 +182,10 @@ def one_gaussian_suffices(
 
 
 def one_component_suffices(one: Tensor, both: Tensor, sizes: Tensor) -> Tensor:
-    """(G,) mask of the groups for which one component has a BIC as low as two.
+    """(G,) mask of the groups for which the BIC of one component is as low as that of two.
 
-    one, both: (G,) mean log-likelihoods. One component has 2 parameters, two have 5.
+    one, both: (G,) mean log-likelihoods with one and with two components, which have 2 and 5
+        parameters
     """
     count = sizes.clamp(min=1).double()
     return 2 * count * (both - one) <= 3 * count.log()

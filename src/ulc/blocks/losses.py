@@ -6,12 +6,12 @@ from torch import Tensor
 
 
 def soft_cross_entropy(log_probability: Tensor, target: Tensor) -> Tensor:
-    """Mean over the batch of −Σ_k target·log p; both (B, K)."""
+    """Mean over the batch of −Σ_k target·log p, from (B, K) log-probabilities and targets."""
     return (target * log_probability).sum() / -len(target)
 
 
 def negative_entropy(logits: Tensor) -> Tensor:
-    """Mean of Σ_k p·log p: a penalty on confident predictions (DivideMix's warm-up)."""
+    """Mean over the batch of Σ_k p·log p: a confidence penalty (warm-up of DivideMix)."""
     log_probability = logits.log_softmax(1)
     return (log_probability.exp() * log_probability).sum(1).mean()
 
@@ -22,7 +22,10 @@ def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
 
 
 def early_learning_penalty(logits: Tensor, remembered: Tensor) -> Tensor:
-    """Mean of log(1 − Σ_k q·p), lower where the prediction p agrees with the memory q (ELR)."""
+    """Mean over the batch of log(1 − Σ_k q·p), with prediction p and (B, K) memory q (ELR).
+
+    The more p agrees with q, the lower it is.
+    """
     probability = logits.softmax(1).clamp(1e-4, 1 - 1e-4)
     return (1 - (remembered * probability).sum(1)).log().mean()
 

@@ -23,7 +23,7 @@ class TargetedViews:
 
 @dataclass(frozen=True)
 class SemiSupervisedLoss:
-    """The two parts of the loss, and the logits (without noise) of all rows.
+    """Losses of trusted and of doubtful examples, and the logits (without noise) of all rows.
 
     sure: share of the guesses that are confident enough to count; None: all count (MixMatch)
     """
@@ -38,7 +38,7 @@ class SemiSupervisedLoss:
 def guess(learners: Sequence[Learner], views: Sequence[Tensor]) -> Tensor:
     """(B, K) mean prediction of all learners on all views, without dropout and logit noise.
 
-    Each learner stays in its mode.
+    Each learner stays in its training or evaluation mode.
     """
     return torch.cat([view_logits(each, views).softmax(2) for each in learners]).mean(0)
 
@@ -52,7 +52,7 @@ def view_logits(learner: Learner, views: Sequence[Tensor]) -> Tensor:
 
 
 def sharpen(probability: Tensor, temperature: float) -> Tensor:
-    """p^(1/T) / Σ_k p^(1/T), row by row."""
+    """Sharpen (B, K) probabilities with temperature T: p^(1/T) / Σ_k p^(1/T) in each row."""
     return (probability.log() / temperature).softmax(1)
 
 
@@ -63,10 +63,14 @@ def mixmatch_loss(
     alpha: float,
     log_probability: Callable[[Output], Tensor],
 ) -> SemiSupervisedLoss:
-    """Mixup of all views with partners from both sets, in one pass through the network.
+    """MixMatch: loss of all views, each mixed with a random view of either set.
 
-    Rows whose first partner is trusted: soft cross entropy. Rows whose first partner is
-    doubtful: squared error, mean over rows and classes.
+    Rows in which a trusted view has the larger share: soft cross entropy. Rows in which a doubtful
+    view has it: squared error, mean over rows and classes. All rows go through the network in one
+    pass.
+
+    alpha: of mixup; log_probability: function from the network's output to (B, K)
+        log-probabilities
     """
     inputs, target = concatenate_views(trusted, doubtful)
     lam = draw_dominant_lambda(alpha)

@@ -11,8 +11,9 @@ from torch import Tensor
 class GaussianMixtures:
     """One mixture of two Gaussians per group, the component with the smaller mean first.
 
-    weights, means, variances: (G, 2) float64; log_likelihood: (G,) mean per value before the last
-    update; steps: EM steps
+    weights, means, variances: (G, 2) float64
+    log_likelihood: (G,) mean over the values of a group, before the last update
+    steps: number of EM steps
     """
 
     weights: Tensor
@@ -22,7 +23,7 @@ class GaussianMixtures:
     steps: int
 
     def log_joint(self, values: Tensor, group: Tensor) -> Tensor:
-        """(2, N) log of weight times density, each value under its own group's mixture."""
+        """(2, N) log of (weight · density) of both components of each value's group."""
         components = Components(self.weights, self.means, self.variances)
         return e_step(values, group, components).log_joint
 
@@ -33,7 +34,7 @@ class GaussianMixtures:
     def clamp_to_monotone(self, values: Tensor, group: Tensor) -> Tensor:
         """Clamp values to the range between both means, in which the posterior is monotone.
 
-        Outside, the posterior of Gaussians of unequal width can turn around.
+        Outside this range, the posterior of Gaussians of unequal width can change its direction.
         """
         means = self.means[group]
         return torch.minimum(torch.maximum(values, means[:, 0]), means[:, 1])
@@ -63,10 +64,12 @@ def fit_gaussian_mixtures(  # noqa: PLR0913 (scikit-learn has the same options)
     tolerance: float = 1e-2,
     floor: float = 5e-4,
 ) -> GaussianMixtures:
-    """EM with scikit-learn's updates and stopping rule, for all groups at once.
+    """Fit a mixture to each group by EM, with scikit-learn's updates and stopping rule.
 
-    values: (N,) float64; group: (N,) number of the mixture that a value belongs to; floor: added to
-    every variance. A group stops when its mean log-likelihood changes by less than `tolerance`.
+    values: (N,) float64; group: (N,) number of each value's group, below `groups`
+    start: initial components; None: by two-means clustering
+    tolerance: a group stops when its mean log-likelihood changes by less
+    floor: added to every variance
     """
     sizes = torch.bincount(group, minlength=groups).to(values).clamp(min=1)
     components = start or start_from_two_means(values, group, groups=groups, floor=floor)
@@ -116,7 +119,7 @@ class EStep:
 
 
 def e_step(values: Tensor, group: Tensor, components: Components) -> EStep:
-    """The E-step: each (N,) value under both components of its group."""
+    """The E-step: compare each of (N,) values with both components of its group."""
     log_scale = components.weights.log() - 0.5 * (components.variances * (2 * math.pi)).log()
     table = torch.cat([log_scale, components.means, 0.5 / components.variances], 1).T
     log_scales, means, half_precision = gather_by_group(table, group).chunk(3)
@@ -133,7 +136,9 @@ def m_step(  # noqa: PLR0913 (six tensors determine the update)
     sizes: Tensor,
     floor: float,
 ) -> Components:
-    """The M-step, from (2, N) responsibilities and deviations from the old (G, 2) means.
+    """The M-step: new components from (2, N) responsibilities and deviations from the old means.
+
+    means: (G, 2) old means; sizes: (G,) number of values; floor: added to every variance
 
     Σ r(x − μ)² equals Σ r(x − μ_old)² − n(μ − μ_old)². An empty component keeps its mean
     (scikit-learn sets it to 0).
@@ -173,7 +178,10 @@ def extreme_by_group(group: Tensor, values: Tensor, groups: int, which: str) -> 
 
 
 def quantile_by_group(group: Tensor, values: Tensor, groups: int, share: float) -> Tensor:
-    """(G,) quantile of each group, with linear interpolation; 0 for an empty group."""
+    """(G,) quantile of each group, with linear interpolation; 0 for an empty group.
+
+    share: share of the values below the quantile, from 0 to 1
+    """
     if len(values) == 0:
         return values.new_zeros(groups)
     by_value = values.argsort()

@@ -14,7 +14,7 @@ def draw_lambda(alpha: float) -> float:
 
 
 def sample_dirichlet(concentration: Tensor) -> Tensor:
-    """One draw; calling torch's private function directly saves 0.1 ms a step."""
+    """One draw from a Dirichlet distribution; torch's private function saves 0.1 ms a step."""
     if hasattr(torch, "_sample_dirichlet"):
         return torch._sample_dirichlet(concentration)
     return torch.distributions.Dirichlet(concentration).sample()
@@ -27,7 +27,7 @@ def concentration(alpha: float) -> Tensor:
 
 
 def draw_dominant_lambda(alpha: float) -> float:
-    """Draw max(λ, 1 − λ), so that the first partner dominates."""
+    """Draw max(λ, 1 − λ), so that a row has at least the share of its partner."""
     drawn = draw_lambda(alpha)
     return max(drawn, 1 - drawn)
 
@@ -40,7 +40,10 @@ def draw_partner(values: Tensor, lam: float) -> Tensor:
 
 
 def blend(values: Tensor, partner: Tensor, lam: float | Tensor) -> Tensor:
-    """λ·values + (1 − λ)·values[partner]; λ is one number or (B,)."""
+    """λ·values + (1 − λ)·values[partner].
+
+    partner: (B,) positions; lam: λ, one number for all rows or (B,)
+    """
     if isinstance(lam, Tensor):
         lam = lam.view(-1, *[1] * (values.ndim - 1))
     return rows_at(values, partner).lerp_(values, lam)

@@ -11,7 +11,8 @@ class Momentum:
     """SGD with momentum: m ← μ·m + gradient + decay·w, then w ← w − rate·m.
 
     Same arithmetic and state dict as `torch.optim.SGD`, whose construction imports torch._dynamo
-    (2.5 s) and whose steps are slow for a small network. Replace this class when both are cured.
+    (2.5 s) and whose steps are slow for a small network. Remove this class when torch has fixed
+    both.
     """
 
     def __init__(self, groups: Iterable[Mapping[str, Any]], *, lr: float, momentum: float) -> None:

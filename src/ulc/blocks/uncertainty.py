@@ -11,7 +11,7 @@ from ulc.blocks.learner import Learner, evaluating
 from ulc.data.training import TrainingData
 from ulc.networks.classifier import Classifier, Output
 
-SMALLEST = math.log(1e-8)  # log-probabilities are clamped, so a loss is at most −log 1e-8
+SMALLEST = math.log(1e-8)  # lowest log-probability in a loss; lower ones are clamped
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,10 @@ class IntegratedPredictions:
 
 
 def draw_mask_seeds(network: Classifier, count: int) -> list[int]:
-    """Draw the seeds of T dropout masks (the paper's W_t); all examples share these masks."""
+    """Draw seeds of `count` dropout masks (the paper's W_t), which all examples share.
+
+    Without dropout the list is empty.
+    """
     return torch.randint(2**63 - 1, (count,)).tolist() if network.dropout is not None else []
 
 
@@ -45,9 +48,12 @@ def draw_mask_seeds(network: Classifier, count: int) -> list[int]:
 def monte_carlo_dropout(
     network: Classifier, inputs: Tensor, members: Sequence[int]
 ) -> tuple[Tensor, Tensor | None]:
-    """(B, K) log of the mean softmax over dropout passes, and mean std of the instance noise.
+    """(B, K) log of the mean softmax over dropout passes, and (B, K) mean std of instance noise.
 
-    All passes share one pass through the trunk.
+    The second value is None if the network has no logit noise. All dropout passes share one pass
+    through the trunk.
+
+    members: seeds of the dropout masks, one for each pass
     """
     logits, log_variance = network.members(network.trunk(inputs), members)
     log_mean = logits.log_softmax(1).logsumexp(0).T - math.log(len(logits))
@@ -57,7 +63,10 @@ def monte_carlo_dropout(
 def integrate_predictions(
     learner: Learner, data: TrainingData, passes: int
 ) -> IntegratedPredictions:
-    """Monte-Carlo dropout on the training set, without augmentation, with frozen batch norm."""
+    """Monte-Carlo dropout on the training set, without augmentation, with frozen batch norm.
+
+    passes: number T of dropout passes
+    """
     members = draw_mask_seeds(learner.network, passes)
     log_means, stds = [], []
     with evaluating(learner):
@@ -94,6 +103,7 @@ def plain_log_probability(output: Output) -> Tensor:
 class CorruptedLogProbability:
     """log (1/T)Σ_t softmax(v̂_t) with v̂_t = (I + δ_t)v + δ_t^x (paper Eq. 7 to 9), in log space.
 
+    draws: number T of noise draws
     local (shared=False): each example draws its own noise on logit i, with variance
     exp(s_i) + Σ_j exp(S_ij)·v_j²: the same distribution per example, with less gradient variance
     shared (shared=True): one K×K draw of δ per pass for the whole batch, as in Algorithm 1
@@ -103,7 +113,7 @@ class CorruptedLogProbability:
     shared: bool = False
 
     def __call__(self, output: Output) -> Tensor:
-        """(B, K) logits and their variances to (B, K) log-probabilities."""
+        """(B, K) log-probabilities, from the logits and variances of a network's output."""
         if output.log_variance is None or output.class_log_variance is None:
             raise ValueError(
                 "the network has no logit noise; make it with HeadSpec(logit_noise=True)"

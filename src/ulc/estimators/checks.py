@@ -24,7 +24,11 @@ RandomState = int | np.random.RandomState | np.random.Generator | None
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """The checked input of `fit`; `given` holds positions in `classes`."""
+    """The checked input of `fit`.
+
+    classes: (K,) labels in order; inputs: (N, …); given: (N,) positions of the labels in `classes`
+    weights: (N,) weights of the rows; verified: (N,) mask of labels known to be right
+    """
 
     classes: NDArray[Any]
     inputs: NDArray[Any]
@@ -51,7 +55,7 @@ class LabelledRows:
 def check_rows(
     estimator: BaseEstimator, inputs: NDArray[Any], y: Any, sample_weight: Any, verified: Any
 ) -> LabelledRows:
-    """Check the labels, weights and mask that belong to checked inputs."""
+    """Check labels, weights and mask of checked inputs, and return them all as one value."""
     y = tensor_to_array(y)
     check_array(y, ensure_2d=False, dtype=None, input_name="y", estimator=estimator)
     y = column_or_1d(y, warn=True)
@@ -68,7 +72,7 @@ def check_rows(
 def check_inputs(estimator: BaseEstimator, inputs: Any, *, reset: bool) -> NDArray[Any]:
     """Check X, and return it as vectors (N, D) or images (N, C, H, W).
 
-    reset: set the estimator's number and names of features, rather than compare with them
+    reset: whether to set the estimator's number and names of features; False: compare with them
     """
     inputs = tensor_to_array(inputs)
     if getattr(inputs, "ndim", 2) > 2:
@@ -83,7 +87,7 @@ def check_inputs(estimator: BaseEstimator, inputs: Any, *, reset: bool) -> NDArr
 
 
 def number_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
-    """The classes in order, and the position of each label among them."""
+    """The sorted classes, and the (N,) positions of the labels among them."""
     try:
         classes, given = np.unique(labels, return_inverse=True)
     except TypeError:
@@ -95,7 +99,7 @@ def number_classes(labels: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
 
 
 def check_weights(sample_weight: Any, count: int) -> Floats:
-    """(N,) weights; None: all rows have the same."""
+    """(N,) weights of the rows; None: all weights are 1."""
     if sample_weight is None:
         return np.ones(count)
     weights = np.asarray(sample_weight, np.float64)
@@ -123,7 +127,10 @@ def check_mask(verified: Any, count: int) -> NDArray[np.bool_]:
 
 
 def draw_seed(random_state: RandomState) -> int:
-    """The seed of a fit; only a generator that the user handed over advances."""
+    """The seed of a fit, from a number or drawn from the user's generator; None: a new seed.
+
+    Global random states are not used.
+    """
     if isinstance(random_state, int | np.integer):
         if random_state < 0:
             raise InputError(f"random_state is {random_state}; give a number from 0 on")

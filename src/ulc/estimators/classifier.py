@@ -43,14 +43,16 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     network: auto (an MLP for vectors, a small CNN for images), a name of this package, your own
         module:Class, or a class or function that makes a Module from batch to features (B, D)
     width: width of the first layer; None: the network's default
-    epochs: None: enough for 600 steps, at least as many as the preset has (24 for vectors, 36 for
-        images), at most 100
+    epochs: number of epochs; None: enough for 600 steps, at least those of the preset (24
+        for vectors, 36 for images), at most 100
     prior: class frequencies that `predict` assumes: training, balanced or a number per class
-    warm_start: `fit` continues with the current weights and the number of epochs already trained
-    early_stopping: hold out `validation_fraction` of the rows; stop after `patience` epochs in
-        which no more of their given labels were predicted than before; keep the last epoch, after
-        warm-up and without a sign of collapse, that is within a standard error of the best
-    random_state: None draws a new seed each time and leaves NumPy's global generator alone
+    warm_start: whether `fit` continues with the current weights and number of epochs
+    early_stopping: whether to hold out `validation_fraction` of the rows, and to stop after
+        `patience` epochs without a new best share of held-out labels that are predicted; the last
+        epoch within a standard error of the best is kept, after warm-up and without a sign of
+        collapse
+    random_state: seed or generator; None: a new seed for each fit. NumPy's global generator is
+        not used
     device: auto (the GPU where there is one), cpu, cuda, …
 
     If `options` does not set them: a batch holds a tenth of the rows, at least 16 and at most the
@@ -133,12 +135,12 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(N,) labels, under the estimator's prior."""
+        """(N,) predicted labels, under the estimator's prior."""
         best = self.predict_proba(X).argmax(1)
         return self.classes_[best]
 
     def predict_proba(self, X: Any, prior: Prior | None = None) -> Floats:
-        """(N, K) probabilities of `classes_`, under a prior; None: the estimator's."""
+        """(N, K) probabilities of `classes_`, under a class prior; None: the estimator's prior."""
         check_is_fitted(self)
         inputs = check_inputs(self, X, reset=False)
         probability = self.model_.predict_proba(inputs).astype(np.float64)
@@ -150,8 +152,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """How unsure the model is of each row.
 
         ULC: entropy of the mean over `passes` dropout passes, mean of both networks, as in
-        training, and the learned logit noise. Algorithms without dropout: the entropy of the
-        prediction itself. Both over log K.
+        training, and the learned logit noise. Algorithms without dropout: entropy of the
+        prediction itself. Entropies are divided by log K.
         """
         check_is_fitted(self)
         inputs = check_inputs(self, X, reset=False)
@@ -168,7 +170,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return label_frame(self.judgement_, self.classes_, self.threshold_, self.index_)
 
     def correct_labels(self) -> NDArray[Any]:
-        """(N,) the given labels, with another where the corrected label favours another class."""
+        """(N,) the likeliest class of each corrected label; for most rows the given label."""
         check_is_fitted(self)
         return self.classes_[self.judgement_.suggested]
 
@@ -186,7 +188,7 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return load_estimator(cls, Path(path), network)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments; `deep`: also each option as `options__name`."""
+        """The constructor's arguments by name; `deep`: also each option as `options__name`."""
         params: dict[str, Any] = super().get_params(deep=deep)
         if deep and isinstance(self.options, Mapping):
             params |= flatten_options("options", self.options)

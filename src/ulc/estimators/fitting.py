@@ -36,7 +36,11 @@ from ulc.typing import Integers
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Share of the rows to hold out, and epochs without a better one before training stops."""
+    """Early stopping by held-out rows.
+
+    validation_fraction: share of the rows to hold out
+    patience: number of epochs without a better one after which training stops
+    """
 
     validation_fraction: float
     patience: int
@@ -66,13 +70,14 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What an estimator knows after a fit.
+    """The result of a fit.
 
-    n_iter: epochs trained in all, with those before a warm start
-    best_epoch: the epoch whose weights the model has
-    passes: dropout passes of an uncertainty
-    records: what the algorithm reports of each epoch of this fit
-    validation_scores: share of held-out labels predicted after each epoch of this fit
+    n_iter: number of epochs trained, with those before a warm start
+    best_epoch: number of the epoch whose weights the model has
+    passes: number of dropout passes for uncertainties
+    records: values that the algorithm reports after each epoch of this fit
+    validation_scores: share of held-out labels that is predicted, after each epoch of this fit;
+        empty without early stopping
     """
 
     model: Model
@@ -116,7 +121,7 @@ class TrainingSet:
         )
 
     def held_out_rows(self, positions: Integers) -> HeldOutRows:
-        """Rows that are not learned from."""
+        """The rows at `positions`, which are not learned from."""
         rows = self.rows.select(positions)
         return HeldOutRows(
             positions=positions,
@@ -132,7 +137,8 @@ def fit_rows(
 ) -> Fitted:
     """Train in memory, and judge all rows.
 
-    model, start: for a warm start, the model to continue with and the number of its epochs
+    model: the model to continue with in a warm start; None: train anew
+    start: number of epochs that the model was trained for
     """
     learned, held_out = split_rows(rows, wanted)
     shape = rows.inputs.shape[1:]
@@ -170,7 +176,10 @@ def fit_rows(
 
 
 def split_rows(rows: LabelledRows, wanted: FitSettings) -> tuple[Integers, Integers]:
-    """Positions to learn from and, with early stopping, positions to hold out."""
+    """Positions of the rows to learn from and of the rows to hold out.
+
+    Rows of weight 0 are in neither. Without early stopping no row is held out.
+    """
     weighted = np.flatnonzero(rows.weights > 0)
     if wanted.early_stopping is None:
         return weighted, weighted[:0]
@@ -182,7 +191,7 @@ def split_rows(rows: LabelledRows, wanted: FitSettings) -> tuple[Integers, Integ
 
 
 def fit_preprocessing(rows: LabelledRows) -> Preprocessing:
-    """Shift and scale of these rows."""
+    """Preprocessing (shift and scale) fitted to these rows."""
     return Preprocessing.fit(
         Source(name="X", inputs=rows.inputs, labels=rows.given, class_names=rows.class_names)
     )

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 THRESHOLD = 0.5
 # On the rows that it was trained on, a network that overfits predicts even the wrong labels.
-OVERFITTED = 0.9  # such a network gives a label at least this probability
-NEARLY_ALL = 0.995
-ENOUGH = 100  # fewer rows are no evidence
+OVERFITTED = 0.9  # probability of a label that was probably learned
+NEARLY_ALL = 0.995  # share of such labels that leads to a warning
+ENOUGH = 100  # rows; with fewer there is no warning
 
 
-def find_label_issues(  # noqa: PLR0913 (which of the three outputs there are is the question)
+def find_label_issues(  # noqa: PLR0913 (one of three outputs, and options)
     labels: Any,
     losses: Any = None,
     pred_probs: Any = None,
@@ -37,12 +37,14 @@ def find_label_issues(  # noqa: PLR0913 (which of the three outputs there are is
     classes: Any = None,
     random_state: RandomState = None,
 ) -> "DataFrame":
-    """Judge (N,) labels by exactly one of three outputs; return a frame in their order.
+    """Judge (N,) labels by exactly one of three outputs; return a frame in the order of labels.
 
     losses: (N,) cross entropy of each given label, out of sample
     pred_probs: (N, K) class probabilities, out of sample; column k belongs to `classes[k]`
     features: (N, D) embeddings, or images; a ULCClassifier is trained on them
-    classes: the K labels; None: integers below K are columns, other labels are sorted
+    classes: the K labels in the order of the columns; None: integers below K are numbers of
+        columns, other labels are sorted
+    random_state: seed or generator, for `features`; None: a new seed
 
     Probabilities: a `ConfusionModel` gives the posterior of the true class, and a label is an issue
     if another class is likelier. Losses: a mixture of two Gaussians for each class gives the
@@ -64,7 +66,10 @@ def find_label_issues(  # noqa: PLR0913 (which of the three outputs there are is
 
 
 def from_losses(labels: NDArray[Any], losses: Floats, index: Any) -> "DataFrame":
-    """The table by losses, without predicted and suggested labels."""
+    """The table of labels judged by (N,) losses; its predicted and suggested labels are empty.
+
+    index: of the frame; None: positions
+    """
     if losses.shape != labels.shape:
         raise InputError(
             f"losses have shape {losses.shape}, labels {labels.shape}; give one loss for each label"
@@ -89,7 +94,10 @@ def from_losses(labels: NDArray[Any], losses: Floats, index: Any) -> "DataFrame"
 def from_probabilities(
     labels: NDArray[Any], probability: Floats, classes: Any, index: Any
 ) -> "DataFrame":
-    """The table by predicted probabilities."""
+    """The table of labels judged by (N, K) predicted probabilities.
+
+    index: of the frame; None: positions
+    """
     check_probabilities(probability, len(labels))
     names, given = number_labels(labels, probability.shape[1], classes)
     chosen = probability[np.arange(len(given)), given]
@@ -105,12 +113,12 @@ def from_probabilities(
 def clean_probability(losses: Floats, given: Integers, classes: int) -> Floats:
     """(N,) probability that each label is right, by a loss mixture for each class."""
     model = GaussianLossMixture(per_class=True, one_component_guard=True)
-    belief = model.fit_predict(torch.from_numpy(losses), torch.from_numpy(given), classes)
-    return belief.clean_probability.numpy()
+    judged = model.fit_predict(torch.from_numpy(losses), torch.from_numpy(given), classes)
+    return judged.clean_probability.numpy()
 
 
 def check_given_labels(labels: Any) -> NDArray[Any]:
-    """Labels of any kind as an (N,) array."""
+    """Labels of any kind as an (N,) array; raise an InputError if the shape is another."""
     array = np.asarray(tensor_to_array(labels))
     if array.ndim != 1 or len(array) == 0:
         raise InputError(f"labels have shape {array.shape}; give one label for each row")
@@ -118,7 +126,10 @@ def check_given_labels(labels: Any) -> NDArray[Any]:
 
 
 def check_finite(values: Any, what: str) -> Floats:
-    """An array of finite numbers."""
+    """The values as an array; raise an InputError if one is not finite.
+
+    what: name of the values, for the message
+    """
     array = np.asarray(tensor_to_array(values), np.float64)
     if not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0, 0])
@@ -127,7 +138,7 @@ def check_finite(values: Any, what: str) -> Floats:
 
 
 def check_probabilities(probability: Floats, count: int) -> None:
-    """Raise unless there is a distribution over two or more classes for each label."""
+    """Raise an InputError unless each label has a distribution over two or more classes."""
     if probability.ndim != 2 or probability.shape[0] != count or probability.shape[1] < 2:
         raise InputError(
             f"pred_probs have shape {probability.shape}; give {count} rows with a probability for "
@@ -142,7 +153,10 @@ def check_probabilities(probability: Floats, count: int) -> None:
 
 
 def number_labels(labels: NDArray[Any], count: int, classes: Any) -> tuple[NDArray[Any], Integers]:
-    """The K classes, and the column of each label among them."""
+    """The K classes, and the (N,) columns of the labels.
+
+    count: number K of columns; classes: as in `find_label_issues`
+    """
     whole = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < count
     if classes is None and whole:
         return np.arange(count), labels.astype(np.int64)

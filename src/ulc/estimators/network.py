@@ -10,7 +10,7 @@ Network = str | NewBackbone
 
 
 def choose_backbone(network: Network, width: int | None) -> NetworkSpec | NewBackbone:
-    """What makes the backbone: the spec of a named network, or the user's class or function."""
+    """The spec of a named network, or the user's class or function that makes the backbone."""
     if isinstance(network, str):
         return checked(NetworkSpec, {"name": network, "width": width}, where="network")
     if isinstance(network, nn.Module) or not callable(network):

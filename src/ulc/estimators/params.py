@@ -5,7 +5,7 @@ from typing import Any
 
 
 def flatten_options(prefix: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """All options by their full names, also those inside sections."""
+    """All options by names such as prefix__sgd__lr, also those inside sections."""
     flat: dict[str, Any] = {}
     for name, value in options.items():
         full = f"{prefix}__{name}"

@@ -28,7 +28,7 @@ SAVED = TensorFileKind("estimator", "give the path of a saved estimator", "save 
 
 
 class SavedEstimator(Spec):
-    """What the file holds beside tensors.
+    """The header of the file: everything but tensors.
 
     nameless: whether the network cannot be imported by its name
     """
@@ -94,7 +94,10 @@ def describe_estimator(estimator: "NoisyLabelClassifier") -> SavedEstimator:
 
 
 def to_json_values(content: Any, what: str) -> Any:
-    """The content as reading its JSON would give it."""
+    """The content converted to JSON and back; raise an InputError if that fails.
+
+    what: name of the content, for the message
+    """
     try:
         return json.loads(json.dumps(content, default=to_python))
     except TypeError as error:
@@ -158,7 +161,7 @@ def new_estimator(cls: "type[E]", saved: SavedEstimator, network: NewBackbone | 
 
 
 def to_index(values: list[Any]) -> Any:
-    """A pandas index."""
+    """The values as a pandas index."""
     from pandas import Index
 
     return Index(values)

@@ -14,7 +14,10 @@ from ulc.typing import Floats, Integers
 def score_judgement(
     judgement: Judgement, true: Integers, small: NDArray[np.bool_], threshold: float
 ) -> dict[str, Any]:
-    """Scores over all labels, and over labels of small and of large given classes."""
+    """Scores over all labels, and over labels of small and of large given classes.
+
+    true: (N,) true labels; small: (K,) mask of the small classes
+    """
     wrong = judgement.given != true
     in_small = small[judgement.given]
     return {
@@ -27,8 +30,11 @@ def score_judgement(
 def detection(clean: Floats, wrong: NDArray[np.bool_], threshold: float) -> dict[str, Any]:
     """AUC and average precision of finding wrong labels; precision and recall below the threshold.
 
-    `trusted_correct` is the share of correct labels that are trusted; it is the only score that is
-    defined if no label is wrong.
+    trusted_correct: share of the correct labels that is trusted
+
+    A score that is not defined is None; if no label is wrong, all but `trusted_correct` are None.
+
+    clean: (N,) clean probabilities; wrong: (N,) mask of the wrong labels
     """
     doubted = clean < threshold
     auc, average_precision = ranking(clean, wrong)
@@ -44,7 +50,10 @@ def detection(clean: Floats, wrong: NDArray[np.bool_], threshold: float) -> dict
 def by_group(
     judgement: Judgement, weight_norms: Floats, small: NDArray[np.bool_]
 ) -> dict[str, Any]:
-    """Mean uncertainties (by given class) and weight norms of small and large classes."""
+    """Mean uncertainties of labels and weight norms, of small and of large given classes.
+
+    weight_norms: (K,) norm of each class's weights; small: (K,) mask of the small classes
+    """
     in_small = small[judgement.given]
     groups = {"small": (in_small, small), "large": (~in_small, ~small)}
     return {
@@ -58,5 +67,5 @@ def by_group(
 
 
 def known_mean(values: Floats) -> float | None:
-    """The mean; None if the algorithm does not estimate the values."""
+    """The mean; None if there are no values or some are NaN (not estimated)."""
     return None if len(values) == 0 or np.isnan(values).any() else float(values.mean())

@@ -13,7 +13,10 @@ def score_predictions(
 ) -> dict[str, Any]:
     """Accuracy (all, by class, by class group) and calibration error of (N, K) probabilities.
 
-    small: (K,) mask of the small classes; a row's group is that of its true label
+    labels: (N,) true labels
+    small: (K,) mask of the small classes; a row belongs to the group of its true label
+
+    The accuracy of a group or class without rows is None.
     """
     right = probability.argmax(1) == labels
     per_class = [mean(right[labels == k]) for k in range(probability.shape[1])]
@@ -30,7 +33,11 @@ def score_predictions(
 
 
 def calibration_error(confidence: Floats, right: NDArray[np.bool_], bins: int = 15) -> float:
-    """Expected calibration error: mean gap of confidence and accuracy over equal-width bins."""
+    """Expected calibration error: mean over rows of |confidence − accuracy| of the row's bin.
+
+    confidence: (N,) probability of the predicted class; right: (N,) whether it is the true class
+    bins: number of bins, of equal width
+    """
     place = np.minimum((confidence * bins).astype(int), bins - 1)
     gap = np.bincount(place, weights=confidence - right, minlength=bins)
     return float(np.abs(gap).sum() / len(confidence))

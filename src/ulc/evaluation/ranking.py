@@ -9,6 +9,8 @@ from ulc.typing import Floats
 def ranking(values: Floats, sought: NDArray[np.bool_]) -> tuple[float | None, float | None]:
     """AUC and average precision of ranking by ascending value; None if all or none are sought.
 
+    values: (N,); sought: (N,) mask of the items that should have small values
+
     AUC: probability that a sought item has a smaller value than another one; ties count half.
     Average precision: precision at each value, weighted by the gain in recall.
     """

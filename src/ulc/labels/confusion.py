@@ -1,4 +1,4 @@
-"""Confusion model of label noise: P(given | true), fitted by EM beside a model's predictions."""
+"""Confusion model of label noise: P(given | true), fitted by EM to a model's predictions."""
 
 from collections.abc import Callable
 from typing import Self
@@ -8,10 +8,10 @@ import numpy as np
 from ulc.config import Spec
 from ulc.typing import Floats, Integers
 
-# Dirichlet pseudo-counts of the transition matrix, in labels.
-PSEUDO_COUNT_CORRECT = 1.0  # for each class, all correct
-PSEUDO_COUNT_POOLED = 30.0  # for each class, wrong at the pooled error rate
-PSEUDO_COUNT_CORRECT_POOLED = 10.0  # in the pooled error rate itself, all correct
+# Dirichlet pseudo-counts of the transition matrix.
+PSEUDO_COUNT_CORRECT = 1.0  # labels for each class, all correct
+PSEUDO_COUNT_POOLED = 30.0  # labels for each class, wrong at the pooled error rate
+PSEUDO_COUNT_CORRECT_POOLED = 10.0  # labels in the pooled error rate itself, all correct
 MAX_EM_STEPS = 100
 EM_TOLERANCE = 1e-4
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.25, 4.0
@@ -20,7 +20,7 @@ HALF_CHI_SQUARE_95 = 1.92  # fall of the log-likelihood at the end of a 95 % int
 
 
 class ConfusionModel(Spec):
-    """P(given | true), the same for every row, beside a model's tempered P(true | x).
+    """P(given | true), the same for every row, combined with a model's tempered P(true | x).
 
         q_i(k) ∝ p_i(k)^(1/T)        P(given_i | x_i) = Σ_k q_i(k) · C[k, given_i]
 
@@ -82,7 +82,7 @@ def joint_probability(probability: Floats, given: Integers, transition: Floats) 
 
 
 def mean_log_likelihood(probability: Floats, given: Integers, transition: Floats) -> float:
-    """Mean log-probability of the given labels."""
+    """Mean log-likelihood of the (N,) given labels."""
     return float(np.log(joint_probability(probability, given, transition).sum(1)).mean())
 
 
@@ -97,7 +97,7 @@ class TransitionEM:
     def __init__(self, given: Integers, classes: int) -> None:
         self.given = given
         self.correct = np.eye(classes)
-        self.wrong = (1 - self.correct) / (classes - 1)  # every other class alike
+        self.wrong = (1 - self.correct) / (classes - 1)  # the same for every other class
         # Rows are sorted by label once, so that each M step sums blocks.
         self.order = np.argsort(given, kind="stable")
         self.present, self.first = np.unique(given[self.order], return_index=True)
@@ -122,7 +122,7 @@ class TransitionEM:
         return transition
 
     def sum_by_given(self, values: Floats) -> Floats:
-        """(K, K) sum of the (V, K) values of each given class."""
+        """(K, K) sums of (V, K) values over the rows of each given class (row of the result)."""
         sums = np.zeros_like(self.correct)
         sums[self.present] = np.add.reduceat(values[self.order], self.first)
         return sums
@@ -149,8 +149,8 @@ def lowest_likely_temperature(negative_log_likelihood: Callable[[float], float])
 def symmetric_noise_log_likelihood(probability: Floats, given: Integers) -> float:
     """Mean log-likelihood of (V,) given labels, with one noise rate for all classes.
 
-    The maximum over the temperature and the rate. It compares epochs of one training, and is
-    quick for any number of classes.
+    It is the maximum over temperature and noise rate. It serves to compare epochs of a training,
+    and is fast for any number of classes.
     """
     classes = probability.shape[1]
 
@@ -171,8 +171,8 @@ def symmetric_noise_log_likelihood(probability: Floats, given: Integers) -> floa
 
 
 def minimise_over_temperature(function: Callable[[float], float]) -> tuple[float, float]:
-    """Where a function of the logarithm of the temperature is smallest, and its value there."""
-    from scipy.optimize import minimize_scalar  # half a second that most trainings do not need
+    """Logarithm of the temperature at which the function of it is smallest, and its value."""
+    from scipy.optimize import minimize_scalar  # slow to import, and not always needed
 
     bounds = float(np.log(LOWEST_TEMPERATURE)), float(np.log(HIGHEST_TEMPERATURE))
     options = {"xatol": LOG_TEMPERATURE_TOLERANCE}

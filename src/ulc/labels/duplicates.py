@@ -28,7 +28,7 @@ class Copies:
         return np.diff(self.starts, append=len(self.rows))
 
     def in_conflict(self, given: Integers) -> NDArray[np.bool_]:
-        """(G,) groups whose rows have different given labels."""
+        """(G,) mask of the groups whose rows have different given labels."""
         if len(self.starts) == 0:
             return np.zeros(0, bool)
         labels = given[self.rows]

@@ -21,8 +21,8 @@ class LabelFiles:
 
     threshold: labels with at least this clean probability are trusted
     ids: names of the rows in the source; None: their positions
-    verified: (N,) labels that a person checked; None: not known
-    inputs: (N, …) inputs of the rows, to find copies; None: copies are not looked for
+    verified: (N,) mask of the labels that a person checked; None: the data do not say
+    inputs: (N, …) inputs of the rows, to find copies; None: copies are not searched
     """
 
     judgement: Judgement
@@ -33,17 +33,21 @@ class LabelFiles:
     inputs: NDArray[Any] | None = None
 
     @property
-    def believed(self) -> Judgement:
-        """The judgement, with verified labels certainly right."""
+    def judgement_with_verified(self) -> Judgement:
+        """The judgement, with clean probability 1 for verified labels."""
         if self.verified is None:
             return self.judgement
         return self.judgement.with_verified(self.verified)
 
     def write(self, folder: RunFolder) -> None:
-        """judgement.npz, labels.csv, labels.parquet (with pyarrow), corrected.csv, health.json."""
-        believed = self.believed
-        folder.write_arrays("judgement.npz", believed.stored())
-        shared = (believed, self.class_names, self.threshold)
+        """Write all files about labels.
+
+        These are judgement.npz, labels.csv, labels.parquet (if pyarrow is installed),
+        corrected.csv, health.json and, if `verified` is not None, verified.json.
+        """
+        judgement = self.judgement_with_verified
+        folder.write_arrays("judgement.npz", judgement.stored())
+        shared = (judgement, self.class_names, self.threshold)
         table = label_columns(*shared, self.ids, self.verified)
         folder.write("labels.csv", as_csv(table))
         if find_spec("pyarrow") is not None:

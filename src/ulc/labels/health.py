@@ -13,14 +13,14 @@ from ulc.labels.duplicates import Copies
 from ulc.labels.judgement import Judgement
 from ulc.typing import Floats, Integers
 
-MOST_PAIRS = 100
-MOST_GROUPS = 100
-MOST_ROWS = 20  # of a group of copies
-MOST_CLASSES = 200  # larger noise matrices are not written: files of megabytes
+MOST_PAIRS = 100  # confused pairs that are written
+MOST_GROUPS = 100  # groups of copies that are written
+MOST_ROWS = 20  # rows of such a group that are written
+MOST_CLASSES = 200  # with more classes the noise matrix would be too large to write
 
 
 def joint_mass(judgement: Judgement) -> Floats:
-    """(K, K) rows counted by corrected class (row) and given class (column).
+    """(K, K) labels counted by corrected class (row) and given class (column).
 
     A soft corrected label counts with its shares, so all entries sum to N.
     """
@@ -34,9 +34,9 @@ def joint_mass(judgement: Judgement) -> Floats:
 
 
 def noise_matrix(joint: Floats) -> Floats:
-    """(K, K) estimated P(given | true): each row of the joint mass over its sum.
+    """(K, K) estimated P(given | true): each row of `joint_mass`, divided by its sum.
 
-    A class without any mass has the row of the identity.
+    A row that sums to 0 becomes the row of the identity matrix.
     """
     mass = joint.sum(1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -45,14 +45,17 @@ def noise_matrix(joint: Floats) -> Floats:
 
 
 def wrong_shares(joint: Floats) -> Floats:
-    """(K,) for each given class, the share of its mass on other corrected classes."""
+    """(K,) expected share of wrong labels in each given class; 0 for a class without labels.
+
+    joint: result of `joint_mass`
+    """
     sizes = joint.sum(0)
     return 1 - np.divide(joint.diagonal(), sizes, out=np.ones(len(joint)), where=sizes > 0)
 
 
 @dataclass(frozen=True)
 class ClassPair:
-    """How many issues have this given and this suggested class."""
+    """A given class, a suggested class, and the number of issues that have both."""
 
     given: int
     suggested: int
@@ -116,7 +119,10 @@ def health(
 def class_records(
     joint: Floats, pairs: Integers, judgement: Judgement, class_names: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """One record for each given class, in the order of the classes."""
+    """The records of the classes in `health.json`, in the order of the classes.
+
+    joint: result of `joint_mass`; pairs: (K, K) issues by given and suggested class
+    """
     sizes = np.bincount(judgement.given, minlength=len(class_names))
     wrong, prior = wrong_shares(joint), judgement.class_prior
     issues, suggestion = pairs.sum(1), pairs.argmax(1)
@@ -138,7 +144,7 @@ def class_records(
 def duplicates(
     copies: Copies, given: Integers, class_names: Sequence[str], ids: Sequence[str] | None
 ) -> dict[str, Any]:
-    """Counts of copies, and the groups of copies whose given labels differ."""
+    """The entry of copies in `health.json`: counts, and the groups whose given labels differ."""
     conflicts = np.flatnonzero(copies.in_conflict(given))
     groups = [copies.group(each) for each in conflicts[:MOST_GROUPS]]
     return {

@@ -37,7 +37,7 @@ class Judgement:
 
     @classmethod
     def of(cls, prediction: Floats, given: Integers) -> Self:
-        """The predicted probability of each given label as its clean probability."""
+        """A judgement whose clean probabilities are the predicted ones of the given labels."""
         unknown = np.full(len(given), np.nan, np.float32)
         clean = prediction[np.arange(len(given)), given]
         return cls(given, clean, prediction, unknown, unknown)
@@ -53,7 +53,7 @@ class Judgement:
 
     @property
     def suggested(self) -> Integers:
-        """(N,) the likeliest class of the corrected label."""
+        """(N,) the likeliest class of each corrected label."""
         return self.corrected.argmax(1)
 
     @property
@@ -71,15 +71,15 @@ class Judgement:
         return loss
 
     def trusted(self, threshold: float) -> NDArray[np.bool_]:
-        """(N,) labels whose clean probability is at least `threshold`."""
+        """(N,) mask of the labels whose clean probability is at least `threshold`."""
         return self.clean_probability >= threshold
 
     def issues(self, threshold: float) -> NDArray[np.bool_]:
-        """(N,) labels that are not trusted, and for which another class is suggested."""
+        """(N,) mask of the labels that are not trusted and for which another class is suggested."""
         return ~self.trusted(threshold) & (self.suggested != self.given)
 
     def with_verified(self, verified: NDArray[np.bool_]) -> Self:
-        """The same opinion, but the labels of the (N,) mask `verified` are certainly right."""
+        """The same judgement, with clean probability 1 for the labels of the (N,) mask."""
         clean = np.where(verified, 1, self.clean_probability).astype(self.clean_probability.dtype)
         if self.posterior is None:
             return replace(self, clean_probability=clean)
@@ -89,12 +89,15 @@ class Judgement:
         return replace(self, clean_probability=clean, posterior=posterior)
 
     def with_posterior(self, posterior: Floats) -> Self:
-        """The same predictions, with labels scored by the (N, K) posterior of a confusion model."""
+        """The same judgement, with labels scored by the (N, K) posterior of a confusion model."""
         clean = posterior[np.arange(len(self.given)), self.given]
         return replace(self, clean_probability=clean, posterior=posterior, score_kind="posterior")
 
     def combined_with(self, other: Self, own: Integers, others: Integers) -> Self:
-        """Both judgements as one; `own` and `others` are the positions of their rows in it."""
+        """One judgement of the rows of both.
+
+        own, others: positions in the result of the rows of this and of the other judgement
+        """
         order = np.argsort(np.concatenate([own, others]))
         theirs = other.arrays()
         columns = {
@@ -105,7 +108,7 @@ class Judgement:
         return type(self)(**columns, score_kind=self.score_kind)
 
     def select(self, rows: slice | Integers) -> Self:
-        """The opinion on these rows."""
+        """The judgement of these rows."""
         columns: dict[str, Any] = {name: each[rows] for name, each in self.arrays().items()}
         return replace(self, **columns)
 
@@ -115,12 +118,15 @@ class Judgement:
         return {name: value for name, value in fields.items() if isinstance(value, np.ndarray)}
 
     def stored(self) -> dict[str, NDArray[Any]]:
-        """What judgement.npz holds; `from_stored` reads it."""
+        """The content of judgement.npz; `from_stored` reads it."""
         return self.arrays() | {"score_kind": np.array(self.score_kind)}
 
     @classmethod
     def from_stored(cls, content: Mapping[str, NDArray[Any]]) -> Self:
-        """The judgement of a judgement.npz; ValueError or TypeError where it is none."""
+        """The judgement from the content of judgement.npz.
+
+        It raises a ValueError or TypeError if the content is not that of a judgement.
+        """
         kind: Any = str(content.get("score_kind"))
         if kind not in get_args(ScoreKind):
             raise ValueError(f"score_kind is {kind}")

@@ -12,7 +12,7 @@ Prior = Literal["training", "balanced"] | Sequence[float]
 
 
 def with_prior(probability: Floats, learned: Floats, prior: Prior) -> Floats:
-    """(N, K) probabilities learned under class frequencies `learned`, adjusted to another prior.
+    """(N, K) probabilities, adjusted from the class frequencies `learned` to another prior.
 
     training: unchanged; balanced: p / learned, normalised; numbers q: p·q / learned, normalised.
     """
@@ -28,7 +28,7 @@ def with_prior(probability: Floats, learned: Floats, prior: Prior) -> Floats:
 
 
 def check_prior_name(prior: str) -> Literal["training", "balanced"]:
-    """The name of a prior; raise if it is unknown."""
+    """The name of a prior; raise an InputError if it is unknown."""
     if prior == "training":
         return "training"
     if prior == "balanced":
@@ -37,7 +37,7 @@ def check_prior_name(prior: str) -> Literal["training", "balanced"]:
 
 
 def checked_prior(prior: Sequence[float], classes: int) -> Floats:
-    """The numbers as a distribution; raise if they are none."""
+    """The numbers divided by their sum; raise an InputError if they do not fit."""
     wanted = np.asarray(prior, float)
     if wanted.shape != (classes,) or not (wanted >= 0).all() or not 0 < wanted.sum() < np.inf:
         raise InputError(

@@ -24,7 +24,7 @@ def label_columns(
     ids: Sequence[str] | None = None,
     verified: NDArray[np.bool_] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """The table's columns, rounded, the most suspicious rows first.
+    """The columns of the table by name: numbers rounded, the most suspicious rows first.
 
     ids: names of the rows in the source; None: their positions in the training data
     verified: (N,) mask, the last column; None: there is no such column
@@ -56,7 +56,10 @@ def label_rows(
 def label_frame(
     judgement: Judgement, classes: NDArray[Any], threshold: float, index: Any = None
 ) -> "DataFrame":
-    """The table as a pandas frame in data set order; `classes` are the K labels as they came."""
+    """The table as a pandas frame in data set order.
+
+    classes: (K,) labels as the user gave them; index: of the frame; None: positions
+    """
     from pandas import DataFrame  # slow to import
 
     return DataFrame(unsorted_columns(judgement, classes, threshold), index=index)
@@ -65,7 +68,7 @@ def label_frame(
 def unsorted_columns(
     judgement: Judgement, classes: NDArray[Any], threshold: float
 ) -> dict[str, NDArray[Any]]:
-    """The table's columns in data set order; every table of labels has these."""
+    """The columns that every table of labels has, in data set order."""
     return {
         "id": np.arange(len(judgement.given)),
         "is_label_issue": judgement.issues(threshold),
@@ -86,7 +89,7 @@ def corrected_columns(
     threshold: float,
     ids: Sequence[str] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Ids and labels in data set order, with every issue's suggestion accepted."""
+    """Ids and corrected labels in data set order; see `corrected_labels`."""
     corrected = corrected_labels(judgement, threshold)
     return {
         "id": np.arange(len(corrected)) if ids is None else as_objects(ids),

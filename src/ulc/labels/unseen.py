@@ -19,11 +19,14 @@ def judge_unseen(
     epistemic: Floats | None = None,
     aleatoric: Floats | None = None,
 ) -> Judgement:
-    """The opinion on (M,) labels of new rows, for which the model predicts (M, K) `prediction`.
+    """The judgement of (M,) labels of new rows, for which the model predicts (M, K) `prediction`.
 
     A label's score is the mean clean probability of the five training labels of the same class
     that are nearest in loss. Beyond the largest training loss it decays as exp(−excess). In a
     class without training labels it is the predicted probability of the label.
+
+    judgement: of the training labels
+    epistemic, aleatoric: (M,) uncertainties of the new rows; None: not estimated (NaN)
     """
     check_labels(judgement, prediction, given)
     new = replace(Judgement.of(prediction, given), score_kind=judgement.score_kind)
@@ -45,19 +48,21 @@ def score_by_loss(training_loss: Floats, training_clean: Floats, loss: Floats) -
     """(M,) mean clean probability of the training labels of one class that are nearest in loss.
 
     Training labels of the same loss count with their mean, so that their order does not matter.
+
+    training_loss, training_clean: of the training labels; loss: (M,) losses of the new labels
     """
     values, place, count = np.unique(training_loss, return_inverse=True, return_counts=True)
     clean = np.repeat(np.bincount(place, weights=training_clean) / count, count)
     ranked, few = np.repeat(values, count), min(NEAREST, len(training_loss))
     means = np.lib.stride_tricks.sliding_window_view(clean, few).mean(1)
-    # The nearest labels are a window in the order of losses. The window moves up by one where the
-    # next loss above it is nearer than its lowest: past the middle between the two.
+    # The nearest labels are a window in the sorted losses. The window moves up by one when the loss
+    # is past the middle between the lowest loss in the window and the next loss above it.
     window = np.searchsorted((ranked[:-few] + ranked[few:]) / 2, loss)
     return means[window] * np.exp(np.minimum(ranked[-1] - loss, 0))
 
 
 def check_labels(judgement: Judgement, prediction: Floats, given: Integers) -> None:
-    """Raise unless there is one label for each prediction, and each is a class of the model."""
+    """Raise an InputError unless each prediction has a label that is a class of the model."""
     classes = judgement.prediction.shape[1]
     if prediction.shape != (len(given), classes):
         raise InputError(

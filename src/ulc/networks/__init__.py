@@ -31,7 +31,8 @@ def network_maker(
 ) -> NewNetwork:
     """A function that makes a network with new initial weights at each call.
 
-    backbone: its spec, or a class or function of the user's own that makes one
+    backbone: spec of the backbone, or a class or function of the user's own that makes it
+    shape: of one input, without the batch dimension; classes: number of classes
     """
     new_backbone = (
         backbone_maker(backbone, shape)
@@ -49,7 +50,7 @@ def network_maker(
 
 
 def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> NewBackbone:
-    """A function that makes the backbone; `auto` chooses by the kind of input."""
+    """A function that makes the backbone; `auto` is small_cnn for images and mlp for vectors."""
     if ":" in spec.name:
         return own_module(imported(spec.name, "network"), spec.name, spec.options)
     name = spec.name if spec.name != "auto" else ("small_cnn" if len(shape) == 3 else "mlp")
@@ -69,7 +70,10 @@ def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> NewBackbone:
 def own_module(
     constructor: Callable[..., nn.Module], name: str, options: Mapping[str, Any] | None = None
 ) -> NewBackbone:
-    """A function that calls the user's class or function, with its options, for a new Module."""
+    """A function that makes a backbone: it calls the user's class or function with `options`.
+
+    name: of the network, for messages
+    """
 
     def new_backbone() -> nn.Module:
         try:
@@ -90,7 +94,7 @@ def own_module(
 
 
 def feature_count(backbone: nn.Module, shape: tuple[int, ...]) -> int:
-    """How many features the backbone returns for inputs of this shape, found by a trial."""
+    """Number of features that the backbone returns, found by a trial on inputs of this shape."""
     name, training = type(backbone).__name__, backbone.training
     try:
         with torch.no_grad():
@@ -112,7 +116,10 @@ def feature_count(backbone: nn.Module, shape: tuple[int, ...]) -> int:
 
 
 def shape_remedy(found: tuple[int, ...] | str) -> str:
-    """What to change in a network whose output is not of shape (B, D)."""
+    """What to change in a network whose output is not of shape (B, D), as a message.
+
+    found: shape of its output, or the name of its type if it is not a tensor
+    """
     if isinstance(found, str):
         return "let forward return one tensor"
     if len(found) == 4:
@@ -125,7 +132,7 @@ def shape_remedy(found: tuple[int, ...] | str) -> str:
 def check_no_logits(backbone: nn.Module, features: int, classes: int) -> None:
     """Raise an InputError if the backbone ends in a layer with one output for each class.
 
-    As many features as classes are allowed where they come from another layer.
+    A backbone with as many features as classes is allowed if its last layer is another one.
     """
     if features != classes:
         return

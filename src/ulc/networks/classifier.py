@@ -12,11 +12,16 @@ from ulc.config import Spec
 from ulc.errors import InputError
 from ulc.networks.dropout import Dropout
 
-LOG_VARIANCES = (-10.0, 4.0)  # of the instance's logit noise
+LOG_VARIANCES = (-10.0, 4.0)  # smallest and largest log-variance of the instance's logit noise
 
 
 class HeadSpec(Spec):
-    """The heads that an algorithm needs on the backbone."""
+    """The heads that an algorithm needs on top of a backbone.
+
+    dropout: probability of dropping a value; 0: no dropout
+    dropout_place: feature: on the pooled features; last_stage: also before the last stage
+    logit_noise: whether the network learns variances of noise on its logits
+    """
 
     dropout: float = 0.0
     dropout_place: Literal["feature", "last_stage"] = "feature"
@@ -26,9 +31,9 @@ class HeadSpec(Spec):
 class Output(NamedTuple):
     """The output of a network for a batch.
 
-    logits: (B, K); features: (B, D) pooled
-    log_variance: (B, K) of the instance's logit noise, and class_log_variance: (K, K) of the
-    class noise; None without logit noise
+    logits: (B, K); features: (B, D) pooled features
+    log_variance: (B, K) log-variance of the instance's logit noise; None: no logit noise
+    class_log_variance: (K, K) log-variance of the class noise; None: no logit noise
     """
 
     logits: Tensor
@@ -38,11 +43,11 @@ class Output(NamedTuple):
 
 
 class Classifier(nn.Module):
-    """Pooled features, dropout, and linear heads.
+    """A backbone with dropout and linear heads.
 
-    `forward` is `top` of `trunk`: all that is random under dropout lies in `top`, so T dropout
-    passes (`members`) cost one `trunk`. With dropout on the pooled feature alone, `top` is just
-    the heads.
+    `forward` is `top` of `trunk`. All dropout is in `top`, so T dropout passes (`members`) need
+    only one pass through `trunk`. With dropout on the pooled features alone, `top` is just dropout
+    and heads.
     """
 
     def __init__(self, backbone: nn.Module, features: int, classes: int, spec: HeadSpec) -> None:
@@ -62,100 +67,103 @@ class Classifier(nn.Module):
         if spec.logit_noise:
             self.noise_head = nn.Linear(features, classes)
             nn.init.zeros_(self.noise_head.weight)
-            nn.init.constant_(self.noise_head.bias, -4.0)  # so warm-up starts near cross entropy
+            # Little noise at first, so that warm-up starts near cross entropy.
+            nn.init.constant_(self.noise_head.bias, -4.0)
             start = initial_class_log_variance(classes)
             self.class_log_variance = nn.Parameter(torch.full((classes, classes), start))
 
     def forward(self, inputs: Tensor) -> Output:
-        """(B, …) inputs to logits, features and log-variances."""
+        """The output for (B, …) inputs."""
         return self.top(self.trunk(inputs))
 
     if TYPE_CHECKING:
 
         def __call__(self, inputs: Tensor) -> Output:
-            """Torch says Any."""
+            """Declare the type of a call for type checkers; torch declares Any."""
 
     def trunk(self, inputs: Tensor) -> Tensor:
-        """The layers below the first dropout."""
+        """Apply the part of the network before the first dropout."""
         if inputs.ndim == 4 and not getattr(self.backbone, "channels_last", False):
-            # A network of the user's own may call `view`, which needs contiguous images.
+            # The user's own network may call `view`, which fails on channels-last tensors.
             inputs = inputs.flatten().view(inputs.shape)
         below: nn.Module = self.backbone
         if self.before_last_stage:
             below = cast("nn.Module", self.backbone.early_stages)
         return below(inputs)
 
-    def top(self, reached: Tensor) -> Output:
-        """The first dropout and the layers above it."""
+    def top(self, hidden: Tensor) -> Output:
+        """Apply the rest of the network to the output of `trunk`, from the first dropout on."""
         if self.before_last_stage:
-            reached = self.last_stage(self.drop(reached))
-        said = F.linear(self.drop(reached), *self.heads())
+            hidden = self.last_stage(self.drop(hidden))
+        outputs = F.linear(self.drop(hidden), *self.heads())
         if self.noise_head is None:
-            return Output(said, reached)
-        logits, log_variance = said.chunk(2, 1)
-        return Output(logits, reached, log_variance.clamp(*LOG_VARIANCES), self.class_log_variance)
+            return Output(outputs, hidden)
+        logits, log_variance = outputs.chunk(2, 1)
+        return Output(logits, hidden, log_variance.clamp(*LOG_VARIANCES), self.class_log_variance)
 
     def clean_logits(self, inputs: Tensor) -> Tensor:
-        """(B, K) logits without dropout and noise; batch norm in its own mode."""
-        reached = self.trunk(inputs)
+        """(B, K) logits without dropout and noise; batch norm stays in its mode."""
+        hidden = self.trunk(inputs)
         if self.before_last_stage:
-            reached = self.last_stage(reached)
-        return self.head(reached)
+            hidden = self.last_stage(hidden)
+        return self.head(hidden)
 
-    def members(self, reached: Tensor, seeds: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """(T, K, B) logits of the networks that dropout draws, and their log-variances.
+    def members(self, hidden: Tensor, seeds: Sequence[int]) -> tuple[Tensor, Tensor | None]:
+        """(T, K, B) logits of T dropout passes, and their log-variances (None: no logit noise).
 
-        A seed draws the masks of one network, the same for all rows of all batches. Without
-        dropout there is one network.
+        Each seed draws the dropout masks of one pass, the same for all rows of all batches.
+        Without dropout there is one pass.
+
+        hidden: output of `trunk`
         """
         drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
         if self.dropout is None:
-            said = self.masked_heads(reached, reached.new_ones(1, reached.shape[1]))
+            outputs = self.masked_heads(hidden, hidden.new_ones(1, hidden.shape[1]))
         elif self.before_last_stage:
             parts = []
             for each in drawn:
-                features = self.last_stage(reached * self.dropout.draw_mask(reached, each))
+                features = self.last_stage(hidden * self.dropout.draw_mask(hidden, each))
                 parts.append(
                     self.masked_heads(features, self.dropout.draw_mask(features, each)[None])
                 )
-            said = torch.cat(parts)
+            outputs = torch.cat(parts)
         else:
-            masks = torch.stack([self.dropout.draw_mask(reached, each) for each in drawn])
-            said = self.masked_heads(reached, masks)
+            masks = torch.stack([self.dropout.draw_mask(hidden, each) for each in drawn])
+            outputs = self.masked_heads(hidden, masks)
         if self.noise_head is None:
-            return said, None
-        logits, log_variance = said.chunk(2, 1)
+            return outputs, None
+        logits, log_variance = outputs.chunk(2, 1)
         return logits, log_variance.clamp(*LOG_VARIANCES)
 
     def masked_heads(self, features: Tensor, masks: Tensor) -> Tensor:
-        """(T, M, B) outputs of the heads for (B, D) features under (T, D) masks.
+        """(T, M, B) outputs of all heads for (B, D) features under (T, D) dropout masks.
 
-        The weights are masked instead of the features: one multiplication for all.
+        The weights are masked instead of the features, so that one matrix product is enough.
         """
         weight, bias = self.heads()
         masked = (masks[:, None] * weight).flatten(0, 1)
-        said = torch.addmm(bias.repeat(len(masks))[:, None], masked, features.T)
-        return said.unflatten(0, (len(masks), len(bias)))
+        outputs = torch.addmm(bias.repeat(len(masks))[:, None], masked, features.T)
+        return outputs.unflatten(0, (len(masks), len(bias)))
 
     def heads(self) -> tuple[Tensor, Tensor]:
-        """Weight and bias of all heads, joined for one matrix multiplication."""
+        """Concatenated weights and biases of all heads, for one matrix product."""
         if self.noise_head is None:
             return self.head.weight, self.head.bias
         both = (self.head, self.noise_head)
         return torch.cat([each.weight for each in both]), torch.cat([each.bias for each in both])
 
     def last_stage(self, values: Tensor) -> Tensor:
-        """The backbone's last stage: from the output of its early stages to pooled features."""
+        """Pooled features, by the backbone's last stage from the output of its early stages."""
         return cast("nn.Module", self.backbone.last_stage)(values)
 
     def drop(self, values: Tensor) -> Tensor:
-        """Apply dropout, if there is any."""
+        """Apply dropout, if the network has any."""
         return values if self.dropout is None else self.dropout(values)
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, object]]:
-        """Parameters for the optimiser; log-variances have no weight decay.
+        """Parameter groups for an optimiser; the log-variances of noise have no weight decay.
 
-        Weight decay would pull the variances to 1, not to 0.
+        Decay would pull a log-variance to 0, and so the variance to 1.
         """
         free = {id(self.class_log_variance)}
         if self.noise_head is not None:
@@ -167,5 +175,9 @@ class Classifier(nn.Module):
 
 
 def initial_class_log_variance(classes: int) -> float:
-    """−7 for up to 20 classes, about −9 for 100: the noise of a logit is a sum over classes."""
+    """Initial log-variance of the class noise.
+
+    It is −7 for up to twenty classes and falls to −9 for a hundred, because the noise of a logit
+    is a sum over classes.
+    """
     return -7.0 - 1.25 * max(0.0, math.log(classes / 20))

@@ -23,7 +23,7 @@ class Dropout(nn.Dropout):
         return values * draw_keep_mask(values, self.p).mul_(1 / (1 - self.p))
 
     def draw_mask(self, values: Tensor, generator: torch.Generator) -> Tensor:
-        """One mask for all rows: 0 with probability p, else 1 / (1 − p)."""
+        """One mask, of the shape of a row, for all rows: 0 with probability p, else 1 / (1 − p)."""
         drawn = torch.rand(values.shape[1:], generator=generator, device=generator.device)
         return (drawn.ge(self.p) / (1 - self.p)).to(values)
 

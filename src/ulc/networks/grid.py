@@ -5,18 +5,21 @@ from torch import Tensor, nn
 
 
 class FlattenChannelsLast(nn.Module):
-    """(B, C, H, W) to (B, H·W·C), without a copy if the input is channels-last in memory.
+    """Flatten (B, C, H, W) to (B, H·W·C), without a copy if the input is channels-last in memory.
 
     `nn.Flatten` would copy such an input and slow down its gradient.
     """
 
     def forward(self, grid: Tensor) -> Tensor:
-        """Flatten pixel by pixel."""
+        """Flatten; the channels of a pixel stay together."""
         return grid.permute(0, 2, 3, 1).flatten(1)
 
 
 class GridLinear(nn.Module):
-    """(B, H·W·C) to (B, features), with the initial weights of `nn.Linear` on (B, C·H·W)."""
+    """Linear layer without bias from (B, H·W·C) to (B, features).
+
+    Its initial weights are those of `nn.Linear` on (B, C·H·W).
+    """
 
     def __init__(self, channels: int, size: int, features: int) -> None:
         super().__init__()
@@ -25,7 +28,7 @@ class GridLinear(nn.Module):
         self.weight = nn.Parameter(self.to_channels_last(start))  # (features, H·W, C)
 
     def forward(self, values: Tensor) -> Tensor:
-        """Multiply by the weights."""
+        """Apply the layer."""
         return F.linear(values, self.weight.flatten(1))
 
     def to_channels_last(self, flat: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 class MLP(nn.Module):
     """(B, D) vectors to (B, width) features: one hidden layer.
 
-    A second hidden layer memorises wrong labels sooner.
+    There is no second hidden layer, because it would memorise wrong labels sooner.
     """
 
     def __init__(self, shape: tuple[int, ...], width: int = 512) -> None:

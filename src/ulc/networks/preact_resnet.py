@@ -48,12 +48,12 @@ class PreActResNet18(nn.Module):
         return self.last_stage(self.early_stages(images))
 
     def early_stages(self, images: Tensor) -> Tensor:
-        """All but the last stage."""
+        """Apply all stages but the last."""
         values: Tensor = self.stem(images)
         for stage in self.stages[:-1]:
             values = stage(values)
         return values
 
     def last_stage(self, values: Tensor) -> Tensor:
-        """The last stage and pooling."""
+        """Apply the last stage, and pool over pixels."""
         return self.stages[-1](values).mean((2, 3))

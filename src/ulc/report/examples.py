@@ -1,6 +1,6 @@
-"""Pictures or values of the suspects, read from the source again.
+"""Pictures or values of the suspicious rows, read from the source again.
 
-Only the rows on the page are read. If the source cannot be read, the page is made without them.
+Only the rows on the page are read. If the source cannot be read, the page has a note instead.
 """
 
 import os
@@ -31,12 +31,13 @@ LONGEST = 120  # characters of a value
 
 @dataclass(frozen=True)
 class Examples:
-    """Pictures or values by place among the suspects.
+    """Pictures or values of the suspects; a place is a position in their list.
 
-    picture: makes the thumbnail of a place, as a data URI; None: there is none
-    values: the values of each row, in the order of `columns`
-    paths: paths of the pictures, where they are not the ids
-    note: why something is not shown, or None
+    picture: function from a place to the thumbnail as a data URI; it returns None if there is none
+    columns: names of the values; empty: no values are shown
+    values: the values of each suspect, in the order of `columns`
+    paths: paths of the pictures, if the ids are no paths; else empty
+    note: a sentence that says what is not shown and why; None: all is shown
     """
 
     picture: Callable[[int], str | None] = lambda _: None
@@ -48,7 +49,12 @@ class Examples:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Rows of a run's training data: their positions and ids, and what is needed to read them."""
+    """Rows of a run's training data that are to be read again.
+
+    rows: positions in the training data; ids: names of these rows; None: the data have no ids
+    total: number of rows of the training data
+    skipped: names of the images that the run could not read and left out
+    """
 
     spec: RunSpec
     rows: Integers
@@ -58,14 +64,17 @@ class Wanted:
 
     @property
     def source_rows(self) -> Integers:
-        """Positions in the source; a run with imbalance has left out rows."""
+        """Positions of the rows in the source.
+
+        They differ from `rows` if the run left out rows to make classes uneven.
+        """
         if self.spec.imbalance.kind == "none":
             return self.rows
         return kept_rows(load_source(self.spec.data), self.spec)[self.rows]
 
     @property
     def source_total(self) -> int | None:
-        """How many rows the source must have; None: not known, because of imbalance."""
+        """Number of rows that the source must have; None: unknown, because rows were left out."""
         return self.total if self.spec.imbalance.kind == "none" else None
 
     @property
@@ -95,7 +104,7 @@ def find_examples(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) 
 
 
 def from_files(paths: Sequence[str]) -> Examples:
-    """Pictures in files, by their paths."""
+    """Pictures in files at these paths."""
     missing = sum(not os.path.isfile(path) for path in paths)  # noqa: PTH113 (thousands)
     note = None
     if missing:
@@ -126,7 +135,7 @@ def from_vectors(vectors: NDArray[Any]) -> Examples:
 
 
 def from_package(wanted: Wanted) -> Examples:
-    """Pictures of a data set that is read as a whole."""
+    """Pictures of a data set that can only be read as a whole."""
     source = load_source(wanted.spec.data)
     return from_images(source.inputs[kept_rows(source, wanted.spec)[wanted.rows]])
 
@@ -153,7 +162,7 @@ def from_table(wanted: Wanted) -> Examples:
 
 
 def unskipped(wanted: Wanted) -> Callable[["pd.DataFrame"], NDArray[np.bool_]] | None:
-    """A function that marks the rows whose image the run could read; None: all rows."""
+    """A function from a table to the mask of rows that the run read; None: it read all rows."""
     if not wanted.skipped:
         return None
     from ulc.data.sources.frame import image_column
@@ -167,7 +176,7 @@ def unskipped(wanted: Wanted) -> Callable[["pd.DataFrame"], NDArray[np.bool_]] |
 
 
 def check_ids(table: "pd.DataFrame", wanted: Wanted) -> None:
-    """Raise if the ids of the table are no longer those of the run."""
+    """Raise an InputError if the ids of the table are no longer those of the run."""
     from ulc.data.columns import to_text
     from ulc.data.sources.frame import ColumnRoles
 
@@ -179,7 +188,7 @@ def check_ids(table: "pd.DataFrame", wanted: Wanted) -> None:
 
 
 def from_frame(table: "pd.DataFrame", wanted: Wanted) -> Examples:
-    """The values of the feature columns, without true labels."""
+    """The values of the feature columns of a table."""
     from ulc.data.sources.frame import ColumnRoles
 
     roles = ColumnRoles.choose(list(table.columns), wanted.spec.data, str(wanted.path))

@@ -12,12 +12,12 @@ from ulc.report.scores import ClassScores
 from ulc.report.svg import Plot, drawing, element, spread
 from ulc.typing import Floats
 
-COLUMNS, ROWS = 36, 24  # cells of the plot of loss against uncertainty
-SHADES = 5  # colours from all right to all wrong
+COLUMNS, ROWS = 36, 24  # columns and rows of cells in the plot of loss against uncertainty
+SHADES = 5  # number of colours, from all labels right to all labels wrong
 
 
 def loss_histogram(losses: ClassLosses, name: str) -> Markup:
-    """The losses of a class's labels, and the two components fitted to them."""
+    """Histogram of the losses of a class's labels, with the two components fitted to them."""
     # Square-root scale: most labels have a small loss, and their bar would dwarf all others.
     plot = Plot((0, float(losses.edges[-1])), spread([losses.tallest]), root=True)
     bars = stacked_bars(plot, losses)
@@ -33,7 +33,7 @@ def loss_histogram(losses: ClassLosses, name: str) -> Markup:
 
 
 def score_histogram(scores: ClassScores, name: str, threshold: float) -> Markup:
-    """The posterior scores of a class's labels, with the threshold below which one is doubted."""
+    """Histogram of the posterior scores of a class's labels; a line marks the threshold."""
     plot = Plot((0, 1), spread([scores.tallest]), root=True)
     bars = stacked_bars(plot, scores)
     line = plot.line((threshold, threshold), plot.y_range, "threshold-line")
@@ -59,9 +59,10 @@ def stacked_bars(plot: Plot, histogram: ClassLosses | ClassScores) -> list[Marku
 
 
 def loss_against_uncertainty(findings: Findings) -> Markup | None:
-    """Labels by loss and epistemic uncertainty (Figure 2b); None if it is not measured.
+    """Plot of labels by loss and epistemic uncertainty (Figure 2b of the paper).
 
-    Labels are counted in a grid of cells, so the size of the plot does not grow with them.
+    None if the uncertainty is not estimated. Labels are counted in a grid of cells, so the size of
+    the plot does not depend on their number.
     """
     if np.isnan(findings.epistemic).any():
         return None
@@ -105,7 +106,10 @@ class Line:
 
 
 def curves(title: str, lines: Sequence[Line], epochs: int, *, percent: bool) -> Markup:
-    """A plot of values by epoch."""
+    """A plot of lines over the epochs.
+
+    epochs: number of epochs; percent: whether the values are shares
+    """
     every = np.concatenate([np.asarray(line.values, float) for line in lines])
     y_range = percent_range(every) if percent else spread(every)
     plot = Plot((0, max(epochs - 1, 1)), y_range)
@@ -126,6 +130,6 @@ def curves(title: str, lines: Sequence[Line], epochs: int, *, percent: bool) -> 
 
 
 def percent_range(values: Floats) -> tuple[float, float]:
-    """A range for shares that leaves out what lies far below all of them."""
+    """Range of the vertical axis for shares: from 0, 0.5 or 0.8 (the highest below all) to 1."""
     low = float(values.min())
     return (0.0 if low < 0.5 else 0.5 if low < 0.8 else 0.8), 1.0

@@ -1,4 +1,4 @@
-"""What a finished run found, as arrays: the source of all that the page says about labels."""
+"""The findings of a finished run as arrays, from which the page is made."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from ulc.labels.judgement import Judgement, ScoreKind
 from ulc.storage.run_folder import RunFolder
 from ulc.typing import Floats, Integers
 
-COLLAPSED_SHARE = 0.05  # a class that is predicted less often than this share of its labels
+COLLAPSED_SHARE = 0.05  # a collapsed class is predicted for less than this share of its labels
 ENOUGH_LABELS = 10  # a class with fewer labels is never called collapsed
 BLOCK = 65_536  # rows at a time, so that (N, K) arrays are not copied as a whole
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the posterior of each label was computed from, for its given and suggested class.
+    """The factors of each label's posterior under a confusion model.
 
-    given, suggested: (N,) the model's tempered probability of the class, q in the docs
-    posterior: (N,) of the suggested class; that of the given class is the score
-    confusion: temperature and P(given | true)
+    given, suggested: (N,) the model's tempered probability of the given and the suggested class
+    posterior: (N,) posterior of the suggested class; the score is the posterior of the given class
+    confusion: the confusion model
     """
 
     given: Floats
@@ -46,15 +46,15 @@ class Evidence:
 class Findings:
     """Every label of a run, in data set order.
 
-    given, suggested: (N,) classes; issue: (N,) labels that look wrong
-    score: (N,) probability that the given label is right; loss: (N,) of the given label
-    epistemic, aleatoric: (N,) uncertainties, NaN where the method measures none
+    given, suggested: (N,) classes; issue: (N,) mask of the labels that look wrong
+    score: (N,) probability that the given label is right; loss: (N,) loss of the given label
+    epistemic, aleatoric: (N,) uncertainties; NaN: not estimated
     moved: (K, K) labels counted by corrected class (row) and given class (column)
     predicted: (K,) how many examples the model predicts as each class
-    small: (K,) classes with few examples
+    small: (K,) mask of the classes with few examples
     threshold: a label with a lower score is doubted
     score_kind: the rule behind the scores
-    evidence: how a confusion model came to the scores; None: they are no posterior
+    evidence: the factors of the scores; None: the scores are no posterior
     """
 
     class_names: tuple[str, ...]
@@ -97,9 +97,10 @@ class Findings:
         threshold: float,
         confusion: ConfusionModel | None = None,
     ) -> "Findings":
-        """Count a judgement, block by block.
+        """Findings of a judgement, computed block by block.
 
-        confusion: the model behind the judgement's posterior, if it has one
+        small: (K,) mask of the small classes
+        confusion: the model behind the judgement's posterior; None: it has no posterior
         """
         rows, classes = judgement.prediction.shape
         suggested = np.empty(rows, np.int64)
@@ -116,7 +117,7 @@ class Findings:
             moved += joint_mass(part)
             predicted += np.bincount(part.prediction.argmax(1), minlength=classes)
             if confusion is not None and part.posterior is not None:
-                factors[:, block] = weigh(part, part.posterior, confusion)
+                factors[:, block] = posterior_factors(part, part.posterior, confusion)
         return cls(
             class_names=class_names,
             given=judgement.given,
@@ -141,7 +142,7 @@ class Findings:
 
     @property
     def classes(self) -> int:
-        """K."""
+        """Number K of classes."""
         return len(self.class_names)
 
     @cached_property
@@ -152,7 +153,7 @@ class Findings:
 
     @cached_property
     def sizes(self) -> Integers:
-        """(K,) how many labels of each class were given."""
+        """(K,) number of labels of each given class."""
         return np.bincount(self.given, minlength=self.classes)
 
     @cached_property
@@ -162,7 +163,7 @@ class Findings:
 
     @property
     def collapsed(self) -> NDArray[np.bool_]:
-        """(K,) classes that the model hardly ever predicts, although many labels name them."""
+        """(K,) mask of the classes that the model hardly ever predicts, although many labels do."""
         enough = self.sizes >= ENOUGH_LABELS
         return enough & (self.predicted < COLLAPSED_SHARE * self.sizes)
 
@@ -173,7 +174,7 @@ class Findings:
 
     @cached_property
     def wrong_share(self) -> "WrongShare":
-        """The estimated share of wrong labels."""
+        """Estimates of the share of wrong labels."""
         return WrongShare(
             flagged=float(self.issue.mean()),
             expected=float(1 - self.score.mean(dtype=np.float64)),
@@ -211,17 +212,17 @@ def blocks(rows: int) -> Iterator[slice]:
         yield slice(start, start + BLOCK)
 
 
-def weigh(
+def posterior_factors(
     judgement: Judgement, posterior: Floats, confusion: ConfusionModel
 ) -> tuple[Floats, Floats, Floats]:
-    """Tempered probability of given and suggested class, and posterior of the suggested one."""
+    """(N,) tempered probability of the given class, of the suggested class, and its posterior."""
     rows, suggested = np.arange(len(judgement.given)), judgement.suggested
     tempered = with_temperature(judgement.prediction, confusion.temperature)
     return tempered[rows, judgement.given], tempered[rows, suggested], posterior[rows, suggested]
 
 
 def read_confusion(folder: RunFolder, classes: int) -> ConfusionModel:
-    """The confusion model that an audit judged the labels by."""
+    """The confusion model with which an audit judged the labels."""
     name = "confusion.json"
     model = checked(ConfusionModel, folder.read_json(name), where=str(folder.path / name))
     if np.shape(model.transition) != (classes, classes):
@@ -230,7 +231,7 @@ def read_confusion(folder: RunFolder, classes: int) -> ConfusionModel:
 
 
 def find_misfit(judgement: Judgement, classes: int) -> str | None:
-    """Why the arrays do not fit together or to the classes; None: they fit."""
+    """A phrase that says why the arrays do not fit together or to the classes; None: they fit."""
     arrays: dict[str, NDArray[Any]] = judgement.arrays()
     rows = len(judgement.given) if judgement.given.ndim == 1 else 0
     if rows == 0:
@@ -251,7 +252,7 @@ def find_misfit(judgement: Judgement, classes: int) -> str | None:
 
 
 def open_run(path: Path) -> RunFolder:
-    """The folder of a run or an audit."""
+    """The folder of a run or an audit; raise an InputError if the audit is unfinished."""
     if (path / "audit.toml").is_file() and not (path / "done").is_file():
         raise InputError(
             f"{path}: the audit is unfinished; go on with `ulc resume {path}`, then make the report"
@@ -260,7 +261,7 @@ def open_run(path: Path) -> RunFolder:
 
 
 def check_finished(folder: RunFolder) -> None:
-    """Raise unless the run is finished."""
+    """Raise an InputError unless the run is finished."""
     if folder.done:
         return
     epochs = folder.spec.epochs

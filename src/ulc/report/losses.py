@@ -1,4 +1,4 @@
-"""Per class the losses of its labels, with a mixture of two Gaussians (Figure 1 of the paper)."""
+"""Losses of the labels of each class, with a mixture of two Gaussians (Figure 1 of the paper)."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,10 @@ CURVE = 96  # points of a fitted curve
 class ClassLosses:
     """The histogram of one class's losses, as shares of its labels, and its fitted components.
 
-    edges: (BINS + 1,); right, wrong: (BINS,) labels that look right and labels that look wrong
-    grid: (CURVE,) losses; low, high: (CURVE,) the components there, in the histogram's unit
-    own: whether the class has a mixture of its own; else it has the mixture of all classes
+    number: of the class; edges: (BINS + 1,) of the bins
+    right, wrong: (BINS,) shares of labels that look right and of labels that look wrong
+    grid: (CURVE,) losses; low, high: (CURVE,) heights of both components there, as shares in a bin
+    own: whether the class has a mixture of its own; False: the mixture of all classes is shown
     """
 
     number: int
@@ -78,7 +79,7 @@ class Components:
         )
 
     def density(self, grid: Floats) -> Floats:
-        """(2, CURVE) weight times density."""
+        """(2, CURVE) weight times density of both components at the losses `grid`."""
         distance = (grid - self.means[:, None]) / self.deviations[:, None]
         scale = self.weights / (self.deviations * np.sqrt(2 * np.pi))
         return scale[:, None] * np.exp(-0.5 * distance**2)
@@ -87,7 +88,10 @@ class Components:
 def one_class(
     findings: Findings, number: int, members: Integers, components: Components
 ) -> ClassLosses:
-    """The histogram of one class, and its components in the unit of the histogram."""
+    """The histogram of one class, with its components as shares in a bin.
+
+    number: of the class; members: positions of its labels
+    """
     loss, issue = findings.loss[members], findings.issue[members]
     top = max(float(loss.max()), 1e-3)
     edges = np.linspace(0, top, BINS + 1)

@@ -7,7 +7,7 @@ import numpy as np
 from ulc.report.findings import Findings
 
 MOST_CLASSES = 500  # rows of the table of classes
-HEAT_MAP_CLASSES = 30  # more cannot be read
+HEAT_MAP_CLASSES = 30  # most classes of the heat map: more cannot be read
 SHADES = 9  # colours of the heat map
 
 
@@ -15,9 +15,9 @@ SHADES = 9  # colours of the heat map
 class ClassRow:
     """A row of the table of classes.
 
-    given: labels of the class; wrong: those of them that look wrong
-    missing: labels of other classes for which this class is suggested
-    belongs: examples of the class by the corrected labels
+    given: number of labels of the class; wrong: number of these labels that look wrong
+    missing: number of labels of other classes for which this class is suggested
+    belongs: number of examples of the class by the soft corrected labels
     """
 
     number: int
@@ -31,20 +31,20 @@ class ClassRow:
 
     @property
     def share(self) -> float:
-        """Share of its labels that look wrong."""
+        """Share of the class's labels that looks wrong; 0 without labels."""
         return self.wrong / self.given if self.given else 0.0
 
 
 @dataclass(frozen=True)
 class ClassTable:
-    """The table of classes, and how many classes are left out."""
+    """The table of classes, and the number of classes that are left out of it."""
 
     rows: list[ClassRow]
     left_out: int
 
 
 def class_rows(findings: Findings) -> ClassTable:
-    """The table of classes, the smallest first: each wrong label weighs most there."""
+    """The table of classes, the smallest class first, where each wrong label matters most."""
     classes = findings.classes
     wrong, missing = findings.pairs.sum(1), findings.pairs.sum(0)
     belongs = findings.moved.sum(1)
@@ -67,7 +67,11 @@ def class_rows(findings: Findings) -> ClassTable:
 
 @dataclass(frozen=True)
 class Cell:
-    """An entry of the noise matrix, its colour, and how many suspects belong to it."""
+    """An entry of the noise matrix.
+
+    given: number of the given class; share: the entry; shade: its colour
+    suspects: number of suspects with these two classes; right: whether the classes are the same
+    """
 
     given: int
     share: float
@@ -78,7 +82,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class HeatRow:
-    """A row of the heat map: a class by the corrected labels."""
+    """A row of the heat map: number and name of a corrected class, and its entries."""
 
     number: int
     name: str
@@ -87,7 +91,10 @@ class HeatRow:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """The noise matrix of the classes with the most corrections."""
+    """The noise matrix of the classes with the most corrections.
+
+    names: of the columns; left_out: number of classes that are not shown
+    """
 
     names: list[str]
     rows: list[HeatRow]
@@ -117,5 +124,5 @@ def heat_map(findings: Findings) -> HeatMap:
 
 
 def shade(share: float) -> int:
-    """The colour of a share, on a square-root scale, so that small shares are visible."""
+    """Number of the colour of a share, on a square-root scale so that small shares are visible."""
     return round((SHADES - 1) * float(np.sqrt(min(max(share, 0), 1))))

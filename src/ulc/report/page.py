@@ -1,4 +1,4 @@
-"""Makes the report: one HTML file from a run folder."""
+"""Make the report: one HTML file from a run folder."""
 
 import base64
 import hashlib
@@ -23,9 +23,9 @@ from ulc.report.suspects import in_script, list_suspects
 from ulc.storage.run_folder import RunFolder
 
 HERE = Path(__file__).parent
-LARGEST = 10_000_000  # bytes of the page
+LARGEST = 10_000_000  # largest size of the page in bytes
 LIMIT = 1000  # default number of suspects on the page
-HISTOGRAMS = 40  # classes that get a histogram
+HISTOGRAMS = 40  # most classes that get a histogram
 FREQUENT_PAIRS = 10
 SCORE_RULES = {
     "posterior": "the posterior probability of the given label: the model's prediction, weighed by "
@@ -40,7 +40,7 @@ SCRIPTS = ("decisions.js", "cards.js", "gallery.js", "page.js")
 
 @dataclass(frozen=True)
 class Report:
-    """The page, how many suspects are on it, and how many there are."""
+    """The page, the number of suspects on it, and the number of all suspects."""
 
     html: str
     listed: int
@@ -71,7 +71,7 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
 
 
 def explain_version(folder: RunFolder, error: InputError) -> InputError:
-    """The same error, with the version named if another version of ulc made the run."""
+    """The error; if another version of ulc made the run, an error that names the version."""
     try:
         made = folder.read_json("environment.json")["packages"]["ulc"]
     except (InputError, KeyError, TypeError):
@@ -87,7 +87,7 @@ def explain_version(folder: RunFolder, error: InputError) -> InputError:
 
 
 def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
-    """The values of the templates, but for the plots."""
+    """The values that the templates show, except plots and warnings."""
     spec, data = folder.spec, folder.read_json("data.json")
     source = Path(spec.data.path).name if spec.data.path else spec.data.source
     return {
@@ -127,7 +127,10 @@ def plots(folder: RunFolder, findings: Findings) -> dict[str, Any]:
 
 
 def histograms(findings: Findings, chosen: list[int]) -> list[dict[str, Any]]:
-    """What decided, class by class: posterior scores, or losses with the mixture on them."""
+    """Histograms of the chosen classes, with their names and notes.
+
+    They show posterior scores if a confusion model decided, else losses with their mixture.
+    """
     names = findings.class_names
     if findings.evidence is not None:
         return [
@@ -151,7 +154,11 @@ def histograms(findings: Findings, chosen: list[int]) -> list[dict[str, Any]]:
 
 
 def storage_key(findings: Findings) -> str:
-    """The key of the decisions in the browser's storage; each judgement has its own."""
+    """Key of the decisions in the browser's storage.
+
+    It is a hash of given labels and scores, so that pages of different judgements do not share
+    decisions.
+    """
     digest = hashlib.sha256(findings.given.tobytes())
     digest.update(np.ascontiguousarray(findings.score).tobytes())
     return f"ulc-decisions-{digest.hexdigest()[:16]}"
@@ -160,7 +167,10 @@ def storage_key(findings: Findings) -> str:
 def render(
     content: dict[str, Any], findings: Findings, examples: Examples, suspects: str, listed: int
 ) -> str:
-    """Fill the template; the content-security policy allows our scripts and style by hash."""
+    """The page as HTML; its content-security policy allows our scripts and style by hash.
+
+    content: values of the templates; suspects: JSON list; listed: number of suspects in it
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -190,12 +200,12 @@ def render(
 
 
 def read_static(name: str) -> str:
-    """A script or the style sheet."""
+    """The content of a script or of the style sheet."""
     return (HERE / "static" / name).read_text(encoding="utf-8")
 
 
 def policy(style: str, scripts: list[str]) -> str:
-    """The content-security policy: our scripts and style, pictures as data URIs, nothing else."""
+    """A content-security policy that allows these scripts and style and data URIs of pictures."""
     allowed = " ".join(map(digest, scripts))
     return (
         f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; img-src data:; "
@@ -209,7 +219,7 @@ def digest(content: str) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent, with one decimal below 10 %."""
+    """A share in percent, with one decimal below 10 %; a dash for None."""
     if share is None:
         return "–"
     value = 100 * share

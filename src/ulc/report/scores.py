@@ -1,4 +1,4 @@
-"""Per class the posterior scores of its labels, where a confusion model decided."""
+"""Posterior scores of the labels of each class, if a confusion model decided."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,9 @@ BINS = 20
 class ClassScores:
     """The histogram of one class's scores, as shares of its labels.
 
-    edges: (BINS + 1,); right, wrong: (BINS,) labels that look right and labels that look wrong
-    confusions: the most frequent ways to get this label: true class and P(given | true)
+    number: of the class; edges: (BINS + 1,) of the bins
+    right, wrong: (BINS,) shares of labels that look right and of labels that look wrong
+    confusions: other true classes that most often get this label, with P(given | true)
     """
 
     number: int
@@ -45,7 +46,12 @@ def class_scores(findings: Findings, chosen: list[int], most: int = 3) -> list[C
 
 
 def confusions(findings: Findings, given: int, most: int) -> list[tuple[int, float]]:
-    """The other classes that are labelled as `given` most often, with P(given | true)."""
+    """The other classes that most often get the label `given`, with P(given | true).
+
+    Classes below 0.5 % are left out. Without a confusion model the list is empty.
+
+    most: largest number of classes
+    """
     if findings.evidence is None:
         return []
     column = findings.evidence.transition[:, given]

@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BLOCK = 20_000  # rows of a table in memory at a time
-BYTES = 16_000_000  # of an array in memory at a time
+BYTES = 16_000_000  # size of the part of an array in memory at a time
 
 
 def array_rows(path: Path, name: str, rows: Integers, total: int | None) -> NDArray[Any]:
-    """Selected rows of an array in an npz file, as images (n, C, H, W) or vectors (n, D)."""
+    """The rows of an array in an npz file, as images (n, C, H, W) or vectors (n, D).
+
+    rows: (n,) positions; total: number of rows in the run; None: not checked
+    """
     with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
         shape, fortran, kind = header(member)
         check_total(path, shape[0], total)
@@ -51,7 +54,12 @@ def table_rows(
     total: int | None,
     keep: "Callable[[pd.DataFrame], NDArray[np.bool_]] | None" = None,
 ) -> "pd.DataFrame":
-    """Selected rows of a table, in the order of `rows`; positions count the rows of `keep` only."""
+    """The rows of a table at positions `rows`, in that order.
+
+    total: number of rows in the run; None: not checked
+    keep: function from a block to the mask of its rows that count, as positions and for `total`;
+        None: all rows count
+    """
     import pandas as pd
 
     parts, places, seen = [], [], 0
@@ -85,11 +93,14 @@ def table_blocks(path: Path) -> "Iterator[pd.DataFrame]":
             for block in read:
                 yield block.set_axis(names, axis=1)
     else:
-        yield read_table(path)  # raises the error that fits
+        yield read_table(path)  # raises an error that names the remedy
 
 
 def check_total(path: Path, found: int, total: int | None) -> None:
-    """Raise if the file has not as many rows as in the run."""
+    """Raise an InputError if the file has another number of rows than in the run.
+
+    found: number of rows now; total: number in the run; None: nothing is checked
+    """
     if total is not None and found != total:
         raise InputError(
             f"{path} has {found} rows now and had {total} in the run; train again to see them"

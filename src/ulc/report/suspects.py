@@ -25,7 +25,10 @@ class Listed:
 def list_suspects(
     findings: Findings, ids: Sequence[str] | None, examples: Examples, *, most: int, room: int
 ) -> Listed:
-    """The first `most`, or as many as fit into `room` bytes."""
+    """The most suspicious labels: at most `most`, and only as many as fit into `room` bytes.
+
+    ids: ids of the suspects in their order; None: rows are named by their positions
+    """
     records: list[str] = []
     for place, row in enumerate(findings.suspects[:most]):
         name = ids[place] if ids else str(row)
@@ -40,7 +43,10 @@ def list_suspects(
 def suspect_record(
     findings: Findings, row: int, name: str, examples: Examples, place: int
 ) -> dict[str, Any]:
-    """A suspect as the page's scripts read it; missing values are left out."""
+    """A suspect as the page's scripts read it; missing values are left out.
+
+    row: position in the data; name: its id; place: position among the suspects
+    """
     record = {
         "row": row,
         "id": name,
@@ -59,7 +65,7 @@ def suspect_record(
 
 
 def bayes_factors(findings: Findings, row: int) -> list[list[float | None]] | None:
-    """What the posterior of a label comes from; None: the scores are no posterior.
+    """The factors of a label's posterior; None: the scores are no posterior.
 
     For the given and for the suggested class k: the model's P(k | x), P(given label | k), and the
     posterior of k, which is their product, normalised over all classes.

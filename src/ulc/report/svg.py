@@ -21,7 +21,7 @@ def element(name: str, *children: str, **attributes: object) -> Markup:
 
 
 def short(value: object) -> object:
-    """Numbers with one decimal of a pixel, other values as they are."""
+    """A float as text with at most one decimal; other values as they are."""
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
 
 
@@ -41,7 +41,9 @@ def drawing(label: str, width: int, height: int, *children: str) -> Markup:
 class Plot:
     """A plot area with two scales, from data to pixels.
 
-    root: square-root scale of the heights, so that small values are visible beside large ones
+    x_range, y_range: data shown; width, height: of the drawing in pixels
+    left, right, top, bottom: margins in pixels
+    root: whether heights are on a square-root scale, so that small values are visible
     """
 
     x_range: tuple[float, float]
@@ -55,13 +57,13 @@ class Plot:
     root: bool = False
 
     def x(self, value: float) -> float:
-        """Pixels from the left."""
+        """Position of a value on the horizontal axis, in pixels from the left."""
         low, high = self.x_range
         inner = self.width - self.left - self.right
         return float(self.left + inner * (value - low) / (high - low or 1))
 
     def y(self, value: float) -> float:
-        """Pixels from the top."""
+        """Position of a value on the vertical axis, in pixels from the top."""
         low, high = self.y_range
         if self.root:
             value, low, high = math.sqrt(max(value, 0)), 0.0, math.sqrt(high)
@@ -69,12 +71,12 @@ class Plot:
         return float(self.height - self.bottom - inner * (value - low) / (high - low or 1))
 
     def line(self, x: Iterable[float], y: Iterable[float], class_: str) -> Markup:
-        """A line through points."""
+        """A line through points in data units."""
         points = [f"{self.x(a):.1f},{self.y(b):.1f}" for a, b in zip(x, y, strict=True)]
         return element("polyline", points=" ".join(points), class_=f"line {class_}")
 
     def bar(self, x: tuple[float, float], y: tuple[float, float], class_: str) -> Markup:
-        """A bar between two values on each axis."""
+        """A bar between two values on each axis, in data units."""
         left, right, top, bottom = self.x(x[0]), self.x(x[1]), self.y(y[1]), self.y(y[0])
         return element(
             "rect",
@@ -86,7 +88,7 @@ class Plot:
         )
 
     def axes(self, x_title: str, y_title: str, *, percent: bool = False) -> Markup:
-        """Ticks, grid lines and titles."""
+        """Ticks, grid lines and titles; percent: whether the heights are shares."""
         base = self.height - self.bottom
         parts = []
         for value in self.y_ticks():
@@ -112,14 +114,14 @@ class Plot:
         return Markup("").join(parts)
 
     def y_ticks(self) -> list[float]:
-        """Values of the grid lines."""
+        """Heights of the grid lines, in data units."""
         return (
             [v for v in ROOT_TICKS if v <= self.y_range[1]] if self.root else ticks(*self.y_range)
         )
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers inside the range, in steps of 1, 2 or 5 times a power of ten."""
+    """About `about` round numbers from low to high, in steps of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / about
     if not rough > 0:
         return [low]
@@ -132,7 +134,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def spread(values: Sequence[float] | Floats) -> tuple[float, float]:
-    """A range that holds zero and all values, with 5 % more above."""
+    """A range that holds zero and all values, with 5 % more above; (0, 1) if all are zero."""
     low = min(0.0, *map(float, values)) if len(values) else 0.0
     top = max(0.0, *map(float, values)) if len(values) else 0.0
     return low, top + 0.05 * (top - low) if top > low else low + 1.0

@@ -11,12 +11,15 @@ from PIL import Image, ImageOps
 
 from ulc.data.sources.pictures import Picture, as_rgb
 
-EDGE = 160  # pixels
-TINY = 64  # pictures up to this size are stored without loss: the page enlarges them
+EDGE = 160  # largest height and width of a thumbnail in pixels
+TINY = 64  # thumbnails up to this size are lossless, because the page enlarges them
 
 
 def from_picture(picture: Picture) -> str | None:
-    """The picture as a small, upright thumbnail; None if it cannot be read."""
+    """A thumbnail of the picture as a data URI, rotated by its EXIF data.
+
+    None if the picture cannot be read.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of odd metadata
@@ -28,7 +31,7 @@ def from_picture(picture: Picture) -> str | None:
 
 
 def from_array(pixels: NDArray[Any]) -> str | None:
-    """A thumbnail of (C, H, W) uint8 pixels with 1, 3 or 4 channels; None for other channels."""
+    """A thumbnail of (C, H, W) uint8 pixels as a data URI; None unless C is 1, 3 or 4."""
     channels = pixels.shape[0]
     if channels not in (1, 3, 4):
         return None
@@ -37,7 +40,7 @@ def from_array(pixels: NDArray[Any]) -> str | None:
 
 
 def encoded(image: Image.Image) -> str:
-    """A data URI of the image as WebP."""
+    """A thumbnail of the image as a data URI in WebP; the image itself is reduced in size."""
     image.thumbnail((EDGE, EDGE))
     buffer = io.BytesIO()
     image.save(buffer, "WEBP", quality=75, lossless=max(image.size) <= TINY)

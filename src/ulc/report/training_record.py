@@ -1,4 +1,4 @@
-"""Curves, gain over plain training and warnings, from what a run recorded."""
+"""Learning curves, gain over plain training and warnings, from the records of a run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class Curve:
 
 
 def learning_curves(records: Records) -> list[Curve]:
-    """The plots for which the records hold numbers."""
+    """Plots of the values by epoch; plots for which no epoch has a value are left out."""
     drawn = []
     for title, values, percent, about in FIGURES:
         lines = [
@@ -80,7 +80,7 @@ def learning_curves(records: Records) -> list[Curve]:
 
 
 def read_line(records: Records, path: tuple[str, ...], name: str, class_: str) -> Line | None:
-    """The values at a path, of the epochs that have one; None: no epoch has one."""
+    """The line of the values at a path of keys; None: no epoch has a value there."""
     every = [(epoch, number_at(record, path)) for epoch, record in enumerate(records)]
     known = [(epoch, value) for epoch, value in every if value is not None]
     if not known:
@@ -90,7 +90,7 @@ def read_line(records: Records, path: tuple[str, ...], name: str, class_: str) -
 
 
 def number_at(record: Any, path: tuple[str, ...]) -> float | None:
-    """The number that lies at this path of keys; None: there is none."""
+    """The number at this path of keys; None: there is no number."""
     for key in path:
         record = record.get(key) if isinstance(record, dict) else None
     is_number = isinstance(record, int | float) and not isinstance(record, bool)
@@ -99,7 +99,10 @@ def number_at(record: Any, path: tuple[str, ...]) -> float | None:
 
 @dataclass(frozen=True)
 class Gain:
-    """A measure of plain training and of the method; `measured` names it."""
+    """The same measure of plain training and of the method.
+
+    measured: name of the measure; title: heading on the page
+    """
 
     plain: float
     ours: float
@@ -123,7 +126,7 @@ def gain(folder: RunFolder) -> Gain | None:
 
 
 def plain_run(folder: RunFolder) -> RunFolder | None:
-    """The finished run of cross entropy on the same labels, in the same folder as this run."""
+    """A finished run of cross entropy on the same labels, beside this run; None: there is none."""
     spec = folder.spec
     if spec.algorithm == "ce":
         return None
@@ -143,7 +146,7 @@ def plain_run(folder: RunFolder) -> RunFolder | None:
 
 
 def judging_run(folder: RunFolder) -> RunFolder:
-    """The run whose curves the page shows; an audit has several."""
+    """The run whose curves the page shows: the one that judged an audit, else the run itself."""
     compared = read_audit(folder)
     judge = compared.get("ulc" if "ULC" in str(compared.get("judged_by")) else "plain")
     if isinstance(judge, dict) and isinstance(judge.get("run"), str):
@@ -176,7 +179,7 @@ def warnings(folder: RunFolder, findings: Findings, records: Records) -> list[st
 
 
 def collapse_warnings(folder: RunFolder, records: Records) -> Iterator[str]:
-    """Signs of collapse on held-out rows, in both trainings of an audit or in this run."""
+    """Warnings of collapse on held-out rows, in both trainings of an audit or in this run."""
     compared = read_audit(folder)
     for name, who in (("plain", "Plain training"), ("ulc", "ULC")):
         training = compared.get(name)
@@ -192,7 +195,7 @@ def collapse_warnings(folder: RunFolder, records: Records) -> Iterator[str]:
 
 
 def data_warnings(folder: RunFolder) -> Iterator[str]:
-    """Images that were left out, and copies whose labels differ."""
+    """Warnings about images that were left out, and about copies whose labels differ."""
     skipped = folder.read_json("data.json").get("skipped", [])
     if skipped:
         yield f"{len(skipped)} images could not be read and were left out (data.json lists them)."
@@ -205,7 +208,7 @@ def data_warnings(folder: RunFolder) -> Iterator[str]:
 
 
 def training_warnings(records: Records) -> Iterator[str]:
-    """Classes without a mixture of their own, losses that are not finite, falling accuracy."""
+    """Warnings about classes without own mixture, losses that are not finite, falling accuracy."""
     last = records[-1] if records else {}
     fell_back = number_at(last, ("train", "fallback_classes")) or 0
     if fell_back:
@@ -230,7 +233,7 @@ def training_warnings(records: Records) -> Iterator[str]:
 
 
 def label_warnings(findings: Findings) -> Iterator[str]:
-    """Classes that collapsed, and scores that tell nothing."""
+    """Warnings about classes that collapsed, and about scores that carry no information."""
     for k in np.flatnonzero(findings.collapsed)[:MOST]:
         yield (
             f"The model hardly ever predicts “{findings.class_names[k]}” "

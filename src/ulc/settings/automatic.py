@@ -11,10 +11,10 @@ from ulc.config import DataSpec, RunSpec
 from ulc.errors import InputError
 from ulc.settings.presets import find_preset, with_preset
 
-STEPS = 600  # optimisation steps that a run takes at least, as far as MOST_EPOCHS allows
+STEPS = 600  # least number of optimiser steps, unless that takes more than MOST_EPOCHS
 MOST_EPOCHS = 100
 SMALLEST_BATCH = 16
-BATCHES = 10  # a small data set is split into about so many
+BATCHES = 10  # a small data set is split into about so many batches
 # On few vectors a weight λ_u of 25 for the doubtful rows, as in the papers, is too large: λ_u = 1
 # was as good or better on iris (accuracy 0.90 against 0.75), wine and 600 digits, with correct
 # labels and with 30 % wrong ones (one seed).
@@ -29,7 +29,10 @@ def settings(
     epochs: int | None,
     options: Mapping[str, Any] | None,
 ) -> RunSpec:
-    """The preset for such inputs, adapted to the number of rows; the user's values go first."""
+    """A spec with the preset for inputs of this shape, adapted to the number of rows.
+
+    epochs, options: values of the user, which override the others; None: the user sets none
+    """
     if options is not None and not isinstance(options, Mapping):
         raise InputError(f"options is {options!r}; give a dict from names to values")
     own = dict(options or {})

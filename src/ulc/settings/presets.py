@@ -16,7 +16,7 @@ from ulc.errors import InputError
 class Preset:
     """Settings of an algorithm for a data set.
 
-    tuned: whether they were chosen for this algorithm; else they are those that suit any algorithm
+    tuned: whether the settings were chosen for this algorithm; False: they suit any algorithm
     """
 
     epochs: int
@@ -29,7 +29,7 @@ def with_preset(
 ) -> RunSpec:
     """The spec with the preset of its data set and algorithm.
 
-    Epochs and options that the spec sets go before the preset; the arguments go before both.
+    Epochs and options that the spec sets override the preset; the arguments override both.
     Options of the preset that count epochs or steps are scaled to the number of epochs.
     """
     preset = find_preset(spec)
@@ -63,8 +63,10 @@ def find_preset(spec: RunSpec) -> Preset:
 def neutral_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any]:
     """The SGD schedule of cross entropy, for an algorithm of the user's own that has one.
 
-    Values that its author changed from the defaults of `SGD` stay. No other option is taken over:
-    the algorithm may mean something else by the same name.
+    Values that differ from the defaults of `SGD` stay, because the author has set them. Other
+    options of cross entropy are not used: the algorithm may mean something else by their names.
+
+    section: presets of the data set
     """
     config_class = find_algorithm(algorithm).config_class
     field = config_class.model_fields.get("sgd")

@@ -28,7 +28,7 @@ def variant(
 ) -> RunSpec:
     """The run `base` with the algorithm or variant `name` and its preset.
 
-    Epochs and options go before the preset: those of `base`, then the arguments.
+    Epochs and options of `base` override the preset; the arguments override both.
     """
     algorithm, own = VARIANTS.get(name, (name, {}))
     try:

@@ -21,8 +21,9 @@ class BestEpoch(Observer):
     """Keeps the state of the best epoch, and restores it at the end.
 
     monitor: measures each epoch and decides whether it is kept
-    best: the epoch that was kept before, if the training is resumed
-    patience: stop after so many epochs without a better one; None: train all epochs
+    best: the epoch that a resumed training has kept so far; None: no epoch is kept yet
+    patience: number of epochs without a better one after which training stops; None: train all
+        epochs
     """
 
     def __init__(
@@ -50,6 +51,6 @@ class BestEpoch(Observer):
             epoch.is_last |= self.monitor.epochs_since_best(epoch.records) >= self.patience
 
     def on_end(self, algorithm: Algorithm) -> None:
-        """Restore the best epoch."""
+        """Restore the state of the best epoch, if one was kept."""
         if self.best is not None:
             algorithm.load_state_dict(self.best.state)

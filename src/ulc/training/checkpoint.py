@@ -17,14 +17,17 @@ NAME = "checkpoint.pt"
 
 @dataclass(frozen=True)
 class Resumed:
-    """Where a run goes on: its next epoch, and the best epoch so far."""
+    """Where a run continues.
+
+    start: number of its next epoch; best: the best epoch so far; None: no epoch is kept
+    """
 
     start: int = 0
     best: Snapshot | None = None
 
 
 def save(algorithm: Algorithm, epoch: int, folder: RunFolder, best: Snapshot | None = None) -> None:
-    """Write the algorithm's state after `epoch`, and the best epoch so far."""
+    """Write the algorithm's state after `epoch`, and the best epoch so far if one is kept."""
     buffer = io.BytesIO()
     content = {"epoch": epoch, "torch": str(torch.__version__), "state": algorithm.state_dict()}
     if best is not None:

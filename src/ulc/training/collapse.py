@@ -13,9 +13,9 @@ from ulc.storage.run_folder import Records
 from ulc.training.inference import predict_by_network, predict_stored
 from ulc.typing import Floats, Integers
 
-FEWEST_TRUSTED = 0.05  # share of the labels; with fewer, nothing is left to learn from
-LOST = 10  # a class is lost if it is predicted so many times less often than before
-ENOUGH = 5  # a class with fewer rows is no evidence
+FEWEST_TRUSTED = 0.05  # share of trusted labels; below it, too little is left to learn from
+LOST = 10  # a class is lost if it is predicted so many times less often than at best
+ENOUGH = 5  # a class is checked only if it was predicted for so many held-out rows
 
 
 class CollapseMonitor:
@@ -24,7 +24,8 @@ class CollapseMonitor:
     Signs of collapse: few labels are trusted; a class is hardly predicted any more; the two
     networks disagree more than they agree; the held-out labels are predicted much worse.
 
-    first: the first epoch that may be kept; the algorithm warms up before it
+    held_out: the rows to measure on; class_names: for messages
+    first: number of the first epoch that may be kept; before it the algorithm warms up
     """
 
     def __init__(self, held_out: HeldOutRows, class_names: Sequence[str], first: int = 0) -> None:
@@ -35,9 +36,13 @@ class CollapseMonitor:
         self.weights = None if held_out.weights is None else held_out.weights.cpu().numpy()
 
     def measure(self, algorithm: Algorithm, judgement: Judgement) -> dict[str, Any]:
-        """What is recorded of an epoch.
+        """Measures of an epoch on the held-out rows, for its record.
 
-        agreement: weighted share of the held-out rows whose given label is predicted
+        likelihood: mean log-likelihood of the given labels under symmetric noise
+        agreement: weighted share of the rows whose given label is predicted
+        predicted: share of the rows that is predicted as each class
+        networks_agree: share of the rows for which first and last network predict the same class
+        trusted: share of the training labels that is trusted
         """
         rows = (self.held_out.stored, self.held_out.preprocessing)
         members = [each.argmax(1) for each in predict_by_network(algorithm, *rows)]
@@ -54,8 +59,8 @@ class CollapseMonitor:
     def keeps(self, records: Records) -> bool:
         """Whether the last of these epochs is kept: no sign of collapse, and as good as the best.
 
-        As good: its agreement is within a standard error of the best. So the last of all epochs
-        that are as good is kept, because an algorithm that corrects labels needs time for it.
+        As good: its agreement is within a standard error of the best. A later epoch that is as good
+        replaces an earlier one, because correcting labels takes time.
         """
         sound = self.sound(records)
         if not sound or sound[-1] is not records[-1]:
@@ -64,21 +69,27 @@ class CollapseMonitor:
         return bool(agreement(records[-1]) >= best - self.standard_error(best))
 
     def epochs_since_best(self, records: Records) -> int:
-        """How many epochs ago the agreement was the best; 0 before the first epoch to keep."""
+        """Epochs since the first one with the best agreement among those that may be kept.
+
+        0 if none may be kept yet.
+        """
         sound = self.sound(records)
         best = max(sound, key=agreement, default=records[-1])  # the first of the best
         return int(records[-1]["epoch"] - best["epoch"])
 
     def sound(self, records: Records) -> Records:
-        """The epochs that may be kept: after warm-up, without a sign of collapse."""
+        """Records of the epochs that may be kept: after warm-up, without a sign of collapse."""
         return [each for each in self.after_warm_up(records) if not each["held_out"].get("signs")]
 
     def after_warm_up(self, records: Records) -> Records:
-        """The epochs after warm-up."""
+        """Records of the epochs after warm-up."""
         return [each for each in records if each["epoch"] >= self.first]
 
     def signs(self, records: Records) -> list[str]:
-        """The signs of collapse in the last of these epochs, in words."""
+        """Signs of collapse in the last of these epochs, each as a phrase; empty: no sign.
+
+        The epoch is compared with the one of the best agreement.
+        """
         measured = [record["held_out"] for record in self.after_warm_up(records)]
         if not measured:
             return []
@@ -115,10 +126,10 @@ class CollapseMonitor:
 
 
 def agreement(record: dict[str, Any]) -> float:
-    """The share of held-out labels that were predicted after an epoch."""
+    """Share of the held-out labels that is predicted, from the record of an epoch."""
     return float(record["held_out"]["agreement"])
 
 
 def class_shares(labels: Integers, classes: int) -> Floats:
-    """(K,) how often each class occurs."""
+    """(K,) share of each class among (N,) labels."""
     return np.bincount(labels, minlength=classes) / len(labels)

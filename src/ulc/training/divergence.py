@@ -14,14 +14,14 @@ REMEDY = (
 
 
 def check_values(values: Mapping[str, float], epoch: int) -> None:
-    """Raise unless every value that an epoch reports is finite."""
+    """Raise an InputError unless every value that an epoch reports is finite."""
     for name, value in values.items():
         if not np.isfinite(value):
             raise InputError(f"epoch {epoch}: {name} is {value}: {REMEDY}")
 
 
 def check_predictions(probability: Floats) -> Floats:
-    """The same predictions; raise unless all are finite."""
+    """Return the predictions; raise an InputError unless all are finite."""
     if not np.isfinite(probability).all():
         raise InputError(f"predictions are not finite: {REMEDY}")
     return probability

@@ -16,7 +16,7 @@ PACKAGES = ("ulc", "torch", "numpy", "scikit-learn", "safetensors", "pydantic")
 
 
 def describe_environment(device: torch.device) -> dict[str, Any]:
-    """What environment.json says."""
+    """The content of environment.json, without the hashes of own code."""
     return {
         "python": sys.version.split()[0],
         "platform": platform.platform(),
@@ -27,7 +27,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
 
 
 def choose_threads(folder: RunFolder) -> int:
-    """How many threads to use; a run that is resumed uses as many as before.
+    """Number of threads for a run; a resumed run uses as many as before, if the cores allow it.
 
     With another number of threads sums are added in another order, and their last bits differ.
     """
@@ -37,7 +37,7 @@ def choose_threads(folder: RunFolder) -> int:
 
 
 def usable_cores() -> int:
-    """How many cores this process may use; all cores where the system does not say."""
+    """Number of cores that this process may use; all cores if the system sets no limit."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

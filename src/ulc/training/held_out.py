@@ -11,9 +11,12 @@ from ulc.training.model import Model
 def judge_held_out(
     judgement: Judgement, model: Model, rows: HeldOutRows, *, passes: int, seed: int
 ) -> Judgement:
-    """The judgement of held-out rows, from the judgement of the rows that were learned from.
+    """The judgement of held-out rows, by comparison with the rows that were learned from.
 
-    Uncertainty is measured where the algorithm measures it, with `passes` dropout passes.
+    If the algorithm estimates uncertainties, those of the held-out rows are estimated too.
+
+    judgement: of the rows that were learned from
+    passes: number of dropout passes; seed: of the dropout masks
     """
     prediction, given = model.predict_stored(rows.stored), rows.given.cpu().numpy()
     if np.isnan(judgement.epistemic).any():

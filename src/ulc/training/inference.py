@@ -17,14 +17,14 @@ BATCH = 1024
 
 
 def predict_stored(algorithm: Algorithm, stored: Tensor, preprocessing: Preprocessing) -> Floats:
-    """(N, …) stored inputs to (N, K) class probabilities, as trained."""
+    """(N, K) class probabilities for (N, …) stored inputs, under the training data's prior."""
     return check_predictions(in_batches(algorithm.predict_proba, algorithm, stored, preprocessing))
 
 
 def predict_by_network(
     algorithm: Algorithm, stored: Tensor, preprocessing: Preprocessing
 ) -> list[Floats]:
-    """(N, …) stored inputs to (N, K) logits of each network that predicts."""
+    """For each network of the algorithm, its (N, K) logits for (N, …) stored inputs."""
 
     def logits_of(network: Classifier) -> Callable[[Tensor], Tensor]:
         return lambda inputs: network(inputs).logits
@@ -42,14 +42,14 @@ def in_batches(
     stored: Tensor,
     preprocessing: Preprocessing,
 ) -> Floats:
-    """Apply `predict` to all stored inputs, in evaluation mode."""
+    """Apply `predict` to all stored inputs, batch by batch, in evaluation mode."""
     with evaluating(algorithm):
         parts = [predict(preprocessing.ready(part)) for part in stored.split(BATCH)]
     return array(torch.cat(parts))
 
 
 def judge_labels(algorithm: Algorithm) -> Judgement:
-    """The algorithm's judgement of its training labels."""
+    """The algorithm's judgement of its training labels; raise if predictions are not finite."""
     judgement = algorithm.judge()
     check_predictions(judgement.prediction)
     return judgement

@@ -18,21 +18,21 @@ class TrainingProgress:
     """Base class of progress callbacks of a training; every method does nothing."""
 
     def on_read(self, done: int, total: int) -> None:
-        """Called while images are read."""
+        """Called while images are read, with the numbers of read images and of all images."""
 
     def on_step(self, epoch: int, averages: Averages) -> None:
         """Called after each step of an epoch, with the running means of the epoch."""
 
     def on_epoch(self, record: dict[str, Any]) -> None:
-        """Called after each epoch."""
+        """Called after each epoch, with its record."""
 
 
 @dataclass
 class Epoch:
     """An epoch that has just been trained, as observers get it.
 
-    records: of all epochs so far; the last one is of this epoch, and observers may add to it
-    trained_at: when the training of this epoch ended, by `time.perf_counter`
+    records: records of all epochs so far; observers may add to the last one, that of this epoch
+    trained_at: time when the training of this epoch ended, by `time.perf_counter`
     is_last: whether training ends here; an observer may set it
     """
 
@@ -43,12 +43,12 @@ class Epoch:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What is recorded of this epoch."""
+        """The record of this epoch."""
         return self.records[-1]
 
     @cached_property
     def judgement(self) -> Judgement:
-        """The algorithm's judgement after this epoch, computed when first asked for."""
+        """The algorithm's judgement after this epoch, computed at the first access."""
         return judge_labels(self.algorithm)
 
 
@@ -56,7 +56,7 @@ class Observer:
     """Base class of observers of a training; every method does nothing."""
 
     def on_step(self, epoch: int, averages: Averages) -> None:
-        """Called after each step of an epoch."""
+        """Called after each step of an epoch, with the running means of the epoch."""
 
     def on_epoch(self, epoch: Epoch) -> None:
         """Called after each epoch."""
@@ -75,7 +75,7 @@ def train(
 
     Observers are called in their order, so a later one sees what an earlier one recorded.
 
-    records: of the epochs before, if the training is resumed
+    records: records of earlier epochs, if the training is resumed; None: there are none
     """
     records = list(records or ())
     for number in epochs:
@@ -97,7 +97,7 @@ def train(
 
 
 def step_callback(epoch: int, observers: Sequence[Observer]) -> Callable[[Averages], None]:
-    """The callback that tells all observers of a step."""
+    """A callback for `Algorithm.on_step` that calls `on_step` of all observers."""
 
     def on_step(averages: Averages) -> None:
         for observer in observers:
@@ -107,9 +107,9 @@ def step_callback(epoch: int, observers: Sequence[Observer]) -> Callable[[Averag
 
 
 class ProgressReporter(Observer):
-    """Passes steps and epochs on to a progress callback.
+    """Calls a progress callback after each step and each epoch.
 
-    first: the number that epoch 0 has there
+    first: number that is added to the epoch's number
     """
 
     def __init__(self, progress: TrainingProgress, first: int = 0) -> None:
@@ -117,10 +117,10 @@ class ProgressReporter(Observer):
         self.first = first
 
     def on_step(self, epoch: int, averages: Averages) -> None:
-        """Pass the step on."""
+        """Call `on_step` of the progress callback."""
         self.progress.on_step(self.first + epoch, averages)
 
     def on_epoch(self, epoch: Epoch) -> None:
-        """Pass the record on."""
+        """Call `on_epoch` of the progress callback with the record."""
         record = epoch.record
         self.progress.on_epoch(record | {"epoch": self.first + record["epoch"]})

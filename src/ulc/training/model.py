@@ -27,16 +27,16 @@ from ulc.storage.tensor_file import TensorFileKind, read_tensors
 from ulc.training.own_code import hash_network
 from ulc.typing import Floats
 
-UNCERTAINTY = 2**31 + 1  # a seed that neither an epoch nor initial weights have
+UNCERTAINTY = 2**31 + 1  # in place of an epoch's number in the seed; no epoch has it
 EXPORTED = TensorFileKind("model", "`ulc export` writes one", "export it again")
 
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """How unsure a model is of each row.
+    """How unsure a model is of each of N rows.
 
     epistemic: (N,) entropy of the prediction over log K, 0 (sure) to 1
-    aleatoric: (N,) mean standard deviation of the row's logit noise; None where none is learned
+    aleatoric: (N,) mean standard deviation of the row's logit noise; None: the network has none
     """
 
     epistemic: Floats
@@ -53,7 +53,7 @@ class ModelSpec(Spec):
     preprocessing: Preprocessing
     class_names: tuple[str, ...]
     class_prior: tuple[float, ...]
-    network_hash: str | None = None  # of the source of a network of the user's own
+    network_hash: str | None = None  # hash of the source of a network of the user's own
 
 
 class Model:
@@ -67,12 +67,15 @@ class Model:
     def predict_proba(
         self, inputs: NDArray[Any], *, prior: Prior = "training", size: int = 1024
     ) -> Floats:
-        """(N, …) raw inputs to (N, K) probabilities under the prior."""
+        """(N, K) class probabilities for (N, …) raw inputs, under a class prior.
+
+        size: number of rows in a batch
+        """
         probability = self.predict_stored(self.spec.preprocessing.stored(inputs), size)
         return with_prior(probability, np.asarray(self.spec.class_prior), prior)
 
     def predict_stored(self, stored: Tensor, size: int = 1024) -> Floats:
-        """(N, …) stored inputs to (N, K) probabilities under the training prior."""
+        """(N, K) class probabilities for (N, …) stored inputs, under the training prior."""
         ready, device = self.spec.preprocessing.ready, next(self.networks.parameters()).device
         with torch.no_grad(), evaluating(self.networks):
             parts = [
@@ -83,18 +86,20 @@ class Model:
     def uncertainty(
         self, inputs: NDArray[Any], *, passes: int, seed: int, size: int = 1024
     ) -> Uncertainty:
-        """How unsure the model is of (N, …) raw inputs."""
+        """Uncertainties of (N, …) raw inputs; see `uncertainty_stored`."""
         stored = self.spec.preprocessing.stored(inputs)
         return self.uncertainty_stored(stored, passes=passes, seed=seed, size=size)
 
     def uncertainty_stored(
         self, stored: Tensor, *, passes: int, seed: int, size: int = 1024
     ) -> Uncertainty:
-        """How unsure the model is of (N, …) stored inputs.
+        """Uncertainties of (N, …) stored inputs.
 
         With dropout or logit noise: entropy of the mean over `passes` dropout passes, averaged
-        over the networks, as in training; and the learned noise. Without: entropy of the
+        over the networks, as in training; and the learned noise. Without both: entropy of the
         prediction.
+
+        seed: of the dropout masks; size: number of rows in a batch
         """
         if self.spec.heads.dropout == 0 and not self.spec.heads.logit_noise:
             probability = self.predict_stored(stored, size).astype(np.float64)

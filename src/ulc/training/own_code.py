@@ -1,4 +1,4 @@
-"""A user's own algorithm and network: a run must not mix results of two versions of their files."""
+"""Detect edits of a user's own algorithm or network, so that a run does not mix two versions."""
 
 from ulc.algorithms import find_algorithm
 from ulc.config import NetworkSpec, RunSpec
@@ -8,7 +8,7 @@ from ulc.storage.run_folder import RunFolder
 
 
 def hash_own_code(spec: RunSpec) -> dict[str, str]:
-    """Hashes of the source of algorithm and network, as far as they are outside the package."""
+    """Hashes of the files of algorithm and network, of those outside the package."""
     hashes = {
         "algorithm": source_hash(find_algorithm(spec.algorithm)),
         "network": hash_network(spec.network),
@@ -17,7 +17,7 @@ def hash_own_code(spec: RunSpec) -> dict[str, str]:
 
 
 def hash_network(network: NetworkSpec) -> str | None:
-    """Hash of the source of a network of the user's own; None for a built-in one."""
+    """Hash of the file of a network of the user's own; None for a built-in network."""
     return source_hash(imported(network.name, "network")) if ":" in network.name else None
 
 

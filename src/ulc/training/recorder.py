@@ -13,7 +13,7 @@ SAVE_EVERY = 30.0  # seconds between checkpoints; a killed run loses no more tha
 class RunRecorder(Observer):
     """Writes records.jsonl and checkpoint.pt every `save_every` seconds and after the last epoch.
 
-    best: where rows are held out; its epoch is part of the checkpoint
+    best: the observer that keeps the best epoch, for the checkpoint; None: no epoch is kept
     """
 
     def __init__(self, folder: RunFolder, save_every: float, best: BestEpoch | None) -> None:
@@ -23,7 +23,7 @@ class RunRecorder(Observer):
         self.saved_at = time.monotonic()
 
     def on_epoch(self, epoch: Epoch) -> None:
-        """Write all records and the algorithm's state, if it is time to."""
+        """Write records and checkpoint, if enough time has passed or the epoch is the last."""
         epoch.record["seconds"]["score"] = time.perf_counter() - epoch.trained_at
         if not epoch.is_last and time.monotonic() - self.saved_at < self.save_every:
             return

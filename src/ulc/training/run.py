@@ -38,9 +38,12 @@ def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     save_every: float = SAVE_EVERY,
     prepared: Prepared | None = None,
 ) -> RunFolder:
-    """Train as `spec` says, in a folder of its own under `out`; a finished run is not repeated.
+    """Train the spec in a run folder under `out`, and return the folder.
 
-    prepared: the data as `prepare` returns them for `spec`, if they have been prepared already
+    A finished run is not repeated, and a stopped run is resumed.
+
+    save_every: seconds between checkpoints
+    prepared: the data as `prepare` returns them for `spec`; None: they are prepared here
     """
     spec = resolved(spec)
     finished = finished_run(spec, out)
@@ -69,7 +72,7 @@ def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
 
 @dataclass(frozen=True)
 class Training:
-    """An algorithm with the data it learns from and the spec that it was built from."""
+    """An algorithm with its data and the spec that it was built from."""
 
     spec: RunSpec
     prepared: Prepared
@@ -120,7 +123,7 @@ def build_algorithm(spec: RunSpec, prepared: Prepared, device: torch.device) -> 
 
 
 def write_data(folder: RunFolder, prepared: Prepared) -> None:
-    """Write facts about the data, and what it takes to find a row or to encode a new one."""
+    """Write data.json and, if the data have them, ids.json, encoding.json and embedding.npz."""
     folder.write_json("data.json", prepared.facts)
     if prepared.ids is not None:
         folder.write_json("ids.json", prepared.ids)
@@ -135,7 +138,8 @@ def train_in_folder(
 ) -> Snapshot | None:
     """Train to the spec's last epoch, from the folder's checkpoint if there is one.
 
-    Return the epoch that was kept, if rows are held out; the algorithm then has its state.
+    Return the epoch that was kept, whose state the algorithm then has; None: no rows are held out,
+    so the last epoch counts.
     """
     spec, prepared, algorithm = training.spec, training.prepared, training.algorithm
     resumed = checkpoint.restore(algorithm, folder)
@@ -195,4 +199,4 @@ def write_results(training: Training, folder: RunFolder, judgement: Judgement) -
     if prepared.held_out is not None:
         outputs["rows"] = prepared.learned
     folder.write_arrays("outputs.npz", outputs)
-    training.assemble_model(labels.believed.class_prior).save(folder)
+    training.assemble_model(labels.judgement_with_verified.class_prior).save(folder)

@@ -15,14 +15,14 @@ from ulc.training.loop import Epoch, Observer
 
 
 class EpochScores(Observer):
-    """Records scores of predictions and of the judgement, as far as the truth is known."""
+    """Records scores of predictions (with a test set) and of the judgement (with true labels)."""
 
     def __init__(self, truth: Truth, preprocessing: Preprocessing) -> None:
         self.truth = truth
         self.preprocessing = preprocessing
 
     def on_epoch(self, epoch: Epoch) -> None:
-        """Add the scores to the record."""
+        """Add the scores to the record of the epoch."""
         algorithm, judgement, small = epoch.algorithm, epoch.judgement, self.truth.small
         prior = judgement.class_prior
         epoch.record["prior"] = prior.tolist()
@@ -42,10 +42,12 @@ class EpochScores(Observer):
 
 
 def summarise(records: Records, epochs: int) -> dict[str, Any]:
-    """Best and last epochs of a run.
+    """Test scores and scores of the labels of a run; without test set or true labels, none of them.
 
-    best: the epoch with the highest test accuracy, which is optimistic: the test set chooses it
-    last: mean over the last min(10, epochs // 5) epochs, at least one
+    best_on_test: the highest test accuracy, which is optimistic because the test set chooses it
+    last: means over the last min(10, epochs // 5) epochs, at least one
+
+    epochs: number of epochs of the run
     """
     window = max(1, min(10, epochs // 5))
     summary: dict[str, Any] = {"epochs": epochs, "last_epochs": window}
