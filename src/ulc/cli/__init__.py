@@ -85,7 +85,7 @@ def show(
 
 @app.command()
 def algorithms(
-    name: Annotated[str | None, typer.Argument(help="Show the options of this one.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show the options of this algorithm.")] = None,
     as_json: Json = False,
 ) -> None:
     """List the algorithms, or the options of one."""
@@ -122,7 +122,7 @@ def datasets(as_json: Json = False) -> None:
 
 
 def print_pairs(rows: dict[str, str], left: str, right: str, *, as_json: bool) -> None:
-    """Print two columns, or a JSON object."""
+    """Print a table of two columns with the headings left and right, or a JSON object."""
     if as_json:
         print(json.dumps(rows))
         return
@@ -146,7 +146,7 @@ app.command()(report)
 
 def main() -> NoReturn:
     """Run the command; a user's mistake ends in one sentence and exit code 2."""
-    # At the end of the path: the user's modules are found, and they shadow no installed ones.
+    # The working folder comes last, so that the user's modules do not hide installed ones.
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:

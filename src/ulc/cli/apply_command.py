@@ -23,7 +23,7 @@ def apply(
         typer.Option("--accept-all", help="Accept every suggestion that has no decision."),
     ] = False,
     below: Annotated[
-        float | None, typer.Option(help="With --accept-all: only those with a lower label_score.")
+        float | None, typer.Option(help="With --accept-all: only labels with a lower label_score.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Default: NAME.corrected.csv (.npz, …) in this folder.")

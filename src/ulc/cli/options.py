@@ -70,7 +70,7 @@ Epochs = Annotated[int | None, typer.Option(min=1, help="Default: the preset of 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How to read the data."""
+    """Options for reading the data."""
 
     label: Label = None
     image: Image = None
@@ -82,7 +82,7 @@ class DataOptions:
     skip_broken: SkipBroken = False
 
     def data_spec(self, text: str) -> "DataSpec":
-        """The spec of the data that the user names."""
+        """The spec of the data that the user names by `text`."""
         from ulc.cli import parse
 
         options = {field.name: getattr(self, field.name) for field in fields(DataOptions)}
@@ -91,7 +91,7 @@ class DataOptions:
 
 @dataclass(frozen=True)
 class RunOptions(DataOptions):
-    """What to train on, with which network, and for how long."""
+    """Options of a training: data, noise, network, epochs, settings."""
 
     noise: NoiseText = None
     imbalance: ImbalanceText = None
@@ -102,8 +102,8 @@ class RunOptions(DataOptions):
     def run_spec(self, data: str | None) -> "RunSpec":
         """The spec without algorithm and preset.
 
-        The demonstration (no data) has wrong labels and unequal classes, unless the user says
-        otherwise; the user's own data stay as they are.
+        Without data it is the demonstration, with wrong labels and unequal classes unless options
+        say otherwise. The user's own data get neither, unless options ask for them.
         """
         from ulc.cli import parse
         from ulc.config import RunSpec

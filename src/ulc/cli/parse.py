@@ -21,7 +21,7 @@ def data(
     size: int | None = None,
     skip_broken: bool = False,
 ) -> DataSpec:
-    """The data that a path or `SOURCE[:PATH]` names, with options for reading them."""
+    """The spec of the data that a path or `SOURCE[:PATH]` names, with options for reading them."""
     options = {
         "label": label,
         "image": image,
@@ -36,14 +36,14 @@ def data(
 
 
 def imbalance(text: str) -> ImbalanceSpec:
-    """`none`, `half:10` or `long_tail:100`."""
+    """The spec of imbalance from `none`, `half:10` or `long_tail:100`."""
     kind, _, ratio = text.partition(":")
     content = {"kind": kind} | ({"ratio": ratio} if ratio else {})
     return checked(ImbalanceSpec, content, where="--imbalance")
 
 
 def noise(text: str) -> NoiseSpec:
-    """`none`, `KIND:RATE` or `file:PATH[#KEY]`."""
+    """The spec of noise from `none`, `KIND:RATE` or `file:PATH[#KEY]`."""
     kind, _, rest = text.partition(":")
     content: dict[str, Any] = {"kind": kind}
     if kind == "file":
@@ -55,7 +55,7 @@ def noise(text: str) -> NoiseSpec:
 
 
 def network(name: str, settings: Any) -> NetworkSpec:
-    """`--network NAME`, and what `--set network.KEY=VALUE` says.
+    """The spec of a network from `--network NAME` and the settings of `--set network.KEY=VALUE`.
 
     A network of the user's own gets the settings as constructor arguments.
     """
@@ -83,7 +83,7 @@ def settings(texts: list[str]) -> dict[str, Any]:
 
 
 def toml_value(text: str) -> Any:
-    """The value of TOML text; other text is a string."""
+    """The value of TOML text; text that is not TOML stays a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -91,7 +91,7 @@ def toml_value(text: str) -> Any:
 
 
 def whole_numbers(text: str, option: str) -> list[int]:
-    """`0,1,2`."""
+    """Whole numbers from text such as `0,1,2`; option: its name, for the message."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
@@ -101,7 +101,7 @@ def whole_numbers(text: str, option: str) -> list[int]:
 
 
 def names(text: str | None, option: str) -> list[str] | None:
-    """`A,B,C`."""
+    """Names from text such as `A,B,C`; None for None. option: its name, for the message."""
     if text is None:
         return None
     listed = [name.strip() for name in text.split(",")]

@@ -45,14 +45,14 @@ class ProgressBar(TrainingProgress):
         self.last_step = 0.0
 
     def on_read(self, done: int, total: int) -> None:
-        """Show how many images are read; the bar of the epochs follows."""
+        """Show how many images have been read, in a bar of its own."""
         if self.reading is None:
             self.reading = self.progress.add_task("reading images", total=total, values="")
         self.progress.start()
         self.progress.update(self.reading, completed=done)
 
     def move(self, completed: int, values: str) -> None:
-        """Show the number of completed epochs."""
+        """Show the number of completed epochs, and the values as text."""
         if self.task is None:
             self.task = self.progress.add_task(self.title, total=self.epochs, values="")
         self.progress.start()
@@ -66,7 +66,7 @@ class ProgressBar(TrainingProgress):
             self.move(epoch, format_values(averages.record()))
 
     def on_epoch(self, record: dict[str, Any]) -> None:
-        """Show the new state."""
+        """Show the epoch, its values and, with a test set, its test accuracy."""
         values = format_values(record["train"])
         if "test" in record:
             values += f" test {100 * record['test']['training']['accuracy']:.1f} %"
@@ -94,13 +94,13 @@ class CountBar:
             self.progress.stop()
 
     def __call__(self, done: int, total: int) -> None:
-        """Show the new state."""
+        """Show how many of all items are done."""
         self.progress.update(self.task, completed=done, total=total)
         self.progress.start()
 
 
 def format_values(values: dict[str, float]) -> str:
-    """The values that fit on a line, as text."""
+    """Losses and trusted share of an epoch as text; other values are left out."""
     parts = []
     for name, title in SHOWN.items():
         if name in values:

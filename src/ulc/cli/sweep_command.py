@@ -24,7 +24,7 @@ def sweep(
         ),
     ] = "ce,dividemix,ulc,ulc-without-csm,ulc-without-eum,ulc-without-aul",
     seeds: Annotated[str, typer.Option(help="Whole numbers with commas.")] = "0,1,2",
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at once.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
     fresh: Fresh = False,
     out: Out = Path("runs"),
     device: Device = "auto",

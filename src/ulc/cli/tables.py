@@ -26,7 +26,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def result_table(runs: Mapping[str, RunFolder]) -> Table:
-    """Accuracy with both priors, and scores of the detection of wrong labels; a column a run."""
+    """Accuracy with both priors, and scores of finding wrong labels; one column for each run."""
     table = Table("%", title="Test accuracy, and detection of wrong labels", title_justify="left")
     summaries = []
     for title, folder in runs.items():
@@ -39,12 +39,12 @@ def result_table(runs: Mapping[str, RunFolder]) -> Table:
 
 
 def percent(value: float | None) -> str:
-    """The value in % with one decimal, or a dash."""
+    """A share in % with one decimal; a dash for None."""
     return "–" if value is None else f"{100 * value:.1f}"
 
 
 def suspects_table(folder: RunFolder, most: int) -> Table:
-    """The most suspicious labels of a finished run."""
+    """The `most` most suspicious labels of a finished run."""
     names, judgement = folder.read_json("data.json")["class_names"], folder.judgement
     title = f"Most suspicious labels (score: {judgement.score_kind})"
     table = Table(title=title, title_justify="left")
@@ -60,7 +60,10 @@ def suspects_table(folder: RunFolder, most: int) -> Table:
 
 
 def health_tables(folder: RunFolder, most: int = 5) -> list[Table | str]:
-    """A summary of health.json: worst classes, confused pairs, copies with different labels."""
+    """A summary of health.json: worst classes, confused pairs, copies with different labels.
+
+    most: largest number of classes and of pairs
+    """
     content = folder.read_json("health.json")
     shown: list[Table | str] = [
         f"{content['issues']} of {content['labels']} labels are issues "
@@ -80,7 +83,7 @@ def health_tables(folder: RunFolder, most: int = 5) -> list[Table | str]:
 
 
 def classes_table(classes: list[dict[str, Any]]) -> Table:
-    """Given classes, the one with most issues first."""
+    """A table of the records of classes in health.json."""
     table = Table("class", title="Classes with most issues", title_justify="left")
     for name in ("labels", "issues", "issues %", "expected wrong %"):
         table.add_column(name, justify="right")
@@ -95,7 +98,7 @@ def classes_table(classes: list[dict[str, Any]]) -> Table:
 
 
 def pairs_table(pairs: list[dict[str, Any]]) -> Table:
-    """Pairs of given and suggested class, with the number of issues."""
+    """A table of the confused pairs in health.json."""
     table = Table("given", "suggested", title="Most confused classes", title_justify="left")
     table.add_column("issues", justify="right")
     for each in pairs:
@@ -104,7 +107,7 @@ def pairs_table(pairs: list[dict[str, Any]]) -> Table:
 
 
 def as_json(title: str, folder: RunFolder) -> dict[str, Any]:
-    """A run as JSON types."""
+    """Title, path, spec and summary of a run, as JSON types."""
     return {
         "title": title,
         "run": str(folder.path),

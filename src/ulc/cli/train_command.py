@@ -28,7 +28,7 @@ def train(
         str,
         typer.Option("--algorithm", "-a", help="See `ulc algorithms`, or your own module:Class."),
     ] = "ulc",
-    seed: Annotated[int, typer.Option(min=0, help="Of all random numbers of the run.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers of the run.")] = 0,
     spec: Annotated[
         Path | None,
         typer.Option(help="A spec in TOML with all settings, in place of the options for them."),
@@ -63,7 +63,7 @@ def train(
     else:
         base = run_options.run_spec(data)
         wanted = variant(base.model_copy(update={"seed": seed}), algorithm)
-    configure(wanted.algorithm, wanted.options)  # a mistake is told before anything is trained
+    configure(wanted.algorithm, wanted.options)  # raises an error before anything is trained
     compares = compare or (compare is None and data is None and spec is None)
     if compares:
         done = compare_behind_bars(wanted, out, device, fresh=fresh, show=not quiet)
@@ -91,7 +91,7 @@ def refuse_beside_spec(context: typer.Context) -> None:
 
 
 def algorithm_title(spec: "RunSpec") -> str:
-    """The algorithm, and the noise if there is any."""
+    """Title of a run: its algorithm and, if there is any, its noise."""
     return spec.algorithm if spec.noise.kind == "none" else f"{spec.algorithm}, {spec.noise.tag}"
 
 
@@ -118,7 +118,10 @@ def train_behind_bar(
 
 @contextmanager
 def progress_bars(*, show: bool) -> "Iterator[NewProgress]":
-    """A function that makes a progress bar for a training; if not `show`, one without a bar."""
+    """Context manager: a function from title and spec of a training to its progress callback.
+
+    show: whether the callback draws a progress bar; False: it does nothing
+    """
     from ulc.training.loop import TrainingProgress
 
     if not show:
@@ -133,7 +136,7 @@ def progress_bars(*, show: bool) -> "Iterator[NewProgress]":
 
 
 def print_results(done: "dict[str, RunFolder]", *, as_json: bool, quiet: bool) -> None:
-    """Print the results of runs by title as a table or as JSON, and where their folders are."""
+    """Print the results of runs, by title: as a table with their folders, or as JSON."""
     from ulc.cli import tables
 
     if as_json:

@@ -1,1 +1,1 @@
-"""Several trainings: comparisons, sweeps, and the tables of their results."""
+"""Comparisons, sweeps, trainings side by side, and tables of runs."""

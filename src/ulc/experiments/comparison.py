@@ -1,4 +1,4 @@
-"""A method beside cross entropy on the given labels and on the true labels."""
+"""Compare a method with cross entropy on the given labels and on the true labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ from ulc.training.device import choose_device
 from ulc.training.loop import TrainingProgress
 from ulc.training.run import run, start_fresh
 
-NewProgress = Callable[[str, RunSpec], TrainingProgress]  # makes the progress of a titled training
+NewProgress = Callable[
+    [str, RunSpec], TrainingProgress
+]  # (title, spec) of a training to its callback
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Comparison:
     """The three runs of a comparison.
 
     plain: cross entropy on the given labels
-    method: the spec that was compared
+    method: the run of the spec that was compared
     ceiling: cross entropy on the true labels, which no method can be expected to beat
     """
 
@@ -43,14 +45,14 @@ def compare(
     progress: NewProgress | None = None,
     fresh: bool = False,
 ) -> Comparison:
-    """Train the spec, and cross entropy on the given and on the true labels, for as many epochs.
+    """Train the spec, cross entropy on the given labels and cross entropy on the true labels.
 
-    The spec is taken as it is; `ulc.with_preset(spec)` adds the settings of its data set. Cross
-    entropy has the preset of the data set. True labels are known where the spec injects noise;
-    else the ceiling is cross entropy on the given labels.
+    All three train the same number of epochs. The spec is used as it is; `ulc.with_preset(spec)`
+    adds the settings of its data set. Cross entropy has the preset of the data set. True labels are
+    known if the spec injects noise; else the ceiling is cross entropy on the given labels.
 
-    progress: called with the title and the spec of each training, returns its progress callback
-    fresh: train anew even where a run is finished
+    progress: function from title and spec of a training to its progress callback; None: no callback
+    fresh: whether to train anew even if a run is finished
 
     Finished runs are only read, and stopped runs are resumed.
     """
@@ -62,7 +64,8 @@ def compare(
             start_fresh(each, Path(out))
     plain, method, ceiling = specs
     folders = {}
-    # In small batches a second core makes no training faster, so each plain one has its own.
+    # A second core does not speed up a training with small batches, so both cross-entropy
+    # trainings run at once, each on its own core.
     if available_threads() > 1 and choose_device(device).type == "cpu":
         both = [plain, ceiling]
         done = run_side_by_side(
@@ -79,7 +82,11 @@ def compare(
 
 
 def comparison_specs(spec: RunSpec) -> dict[str, RunSpec]:
-    """The specs of plain training, of the method and of the ceiling, by title."""
+    """Specs of the three trainings by title.
+
+    They are cross entropy on the given labels, the spec itself, and cross entropy without injected
+    noise (the ceiling).
+    """
     plain = spec.model_copy(update={"algorithm": "ce", "options": {}})
     plain = with_preset(plain, epochs=spec.epochs)
     return {

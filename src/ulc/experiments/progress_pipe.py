@@ -11,7 +11,7 @@ STEP_INTERVAL = 0.1  # seconds between two calls of `on_step` that are sent
 
 
 class ProgressPipe(TrainingProgress):
-    """Sends the name of each method that is called, with its arguments."""
+    """Sends each call through a pipe, as name of the method and arguments."""
 
     def __init__(self, pipe: Connection) -> None:
         self.pipe = pipe
@@ -22,7 +22,7 @@ class ProgressPipe(TrainingProgress):
         self.pipe.send(("on_read", (done, total)))
 
     def on_step(self, epoch: int, averages: Averages) -> None:
-        """Send the running means, at most once in STEP_INTERVAL."""
+        """Send the running means, at most once in STEP_INTERVAL seconds."""
         now = time.monotonic()
         if now - self.last_step >= STEP_INTERVAL:
             self.last_step = now

@@ -20,7 +20,7 @@ from ulc.storage.run_folder import RunFolder
 if TYPE_CHECKING:  # a new process imports this file before it trains
     from ulc.training.loop import TrainingProgress
 
-TERMINATED = 128 + signal.SIGTERM  # exit code, as shells have it
+TERMINATED = 128 + signal.SIGTERM  # exit code after SIGTERM, as in shells
 
 
 def run_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has defaults)
@@ -32,11 +32,15 @@ def run_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has de
     device: str = "auto",
     on_finish: Callable[[int, RunFolder], None] | None = None,
 ) -> list[RunFolder]:
-    """Train all specs, at most `jobs` at once (None: all), and report to the progress of each.
+    """Train all specs, several at once, and return their folders in the order of the specs.
 
-    A finished run is not repeated, and specs that are equal are trained once. `on_finish` is
-    called with the position of a spec and its folder. If one training fails, or at SIGINT or
-    SIGTERM, all of them end; the next call resumes them from their checkpoints.
+    A finished run is not repeated, and specs that are equal are trained once. If one training
+    fails, or at SIGINT or SIGTERM, all of them end; the next call resumes them from their
+    checkpoints.
+
+    progresses: a progress callback for each spec
+    jobs: largest number of trainings at once; None: all
+    on_finish: called with the position of a spec and its folder when its training has ended
     """
     from ulc.training.run import finished_run, resolved
 
@@ -67,7 +71,7 @@ def run_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has de
 
 @dataclass(frozen=True)
 class Training:
-    """A training that is to run in a process of its own; its name is that of its folder."""
+    """A training for a process of its own; `name` is the name of its folder."""
 
     name: str
     spec: RunSpec
@@ -77,7 +81,10 @@ class Training:
 def train_in_processes(
     trainings: Sequence[Training], out: Path, device: str, at_once: int
 ) -> Generator[tuple[str, RunFolder]]:
-    """Name and folder of each training as it ends; however this ends, no process stays."""
+    """Train in processes, `at_once` at a time; yield name and folder of each when it has ended.
+
+    No process is left, also after an error or a signal.
+    """
     threads = max(1, available_threads() // max(1, at_once))
     waiting = list(trainings)
     working: dict[Connection, tuple[Training, SpawnProcess]] = {}
@@ -105,7 +112,7 @@ def train_in_processes(
 
 
 def available_threads() -> int:
-    """How many threads trainings may use in all: by OMP_NUM_THREADS, torch and CPU affinity."""
+    """Number of threads for all trainings together, by OMP_NUM_THREADS, torch and CPU affinity."""
     import torch
 
     from ulc.training.environment import usable_cores
@@ -128,7 +135,7 @@ def start_training(
 
 @contextmanager
 def ignore_sigint() -> Iterator[None]:
-    """A process that is started inside ignores SIGINT; its parent ends it."""
+    """Context manager: processes started inside ignore SIGINT; this process ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -141,9 +148,9 @@ def ignore_sigint() -> Iterator[None]:
 
 @contextmanager
 def exit_at_sigterm() -> Iterator[None]:
-    """SIGTERM raises SystemExit inside, so that `finally` can end the child processes.
+    """Context manager: SIGTERM raises SystemExit, so that `finally` can end the child processes.
 
-    A handler that the program has set itself stays.
+    A handler that the user's program has set is not replaced.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -163,7 +170,10 @@ def exit_at_sigterm() -> Iterator[None]:
 def receive(
     pipe: Connection, process: SpawnProcess, name: str
 ) -> Path | tuple[str, tuple[Any, ...]]:
-    """The next message of a training: a call for its progress or, at the end, its folder."""
+    """The next message of a training: a call of its progress callback or, at the end, its folder.
+
+    It raises the error of a training that has failed.
+    """
     try:
         message = pipe.recv()
     except (EOFError, OSError):
@@ -180,7 +190,7 @@ def receive(
 
 
 def train(spec: RunSpec, out: Path, device: str, threads: int, pipe: Connection) -> None:
-    """In the new process: train, and send progress and folder through the pipe."""
+    """Train in the new process, and send progress and folder through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import torch
 

@@ -21,7 +21,7 @@ from ulc.training.run import run, start_fresh
 class SweepResult:
     """The runs of each algorithm or variant, one for each seed.
 
-    without_preset: algorithms without settings of their own, and what they were given instead
+    without_preset: algorithms without a preset of their own, and the schedule they got instead
     """
 
     runs: dict[str, list[Run]]
@@ -55,13 +55,14 @@ def sweep(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     on_run: Callable[[str, Run], None] | None = None,
     fresh: bool = False,
 ) -> SweepResult:
-    """Train each algorithm with each seed, `jobs` at once, on the data and noise of the spec.
+    """Train each algorithm with each seed on the data and noise of the spec.
 
     Each algorithm or variant gets its preset for the data set; epochs and options that the spec
-    sets go before it. Finished runs are only read, and stopped runs are resumed.
+    sets override the preset. Finished runs are only read, and stopped runs are resumed.
 
-    on_run: called with the name of the algorithm and each run that is finished
-    fresh: train anew even where a run is finished
+    algorithms: names of algorithms or variants; jobs: number of trainings at once
+    on_run: called with the name of the algorithm and the run, for each finished run
+    fresh: whether to train anew even if a run is finished
     """
     specs = sweep_specs(spec, algorithms, seeds)
     titled = [(name, one) for name, each in specs.items() for one in each]
@@ -89,7 +90,7 @@ def sweep(  # noqa: PLR0913 (what to train and where; the rest has defaults)
 def sweep_specs(
     spec: RunSpec, algorithms: Sequence[str], seeds: Sequence[int]
 ) -> dict[str, list[RunSpec]]:
-    """The specs of each algorithm, one for each seed; options are checked."""
+    """The specs of each algorithm, one for each seed; raise an InputError if an option is wrong."""
     if not algorithms or not seeds:
         raise InputError("nothing to train; name at least one algorithm and one seed")
     specs = {
@@ -108,7 +109,10 @@ def run_all(
     device: str,
     on_finish: Callable[[int, RunFolder], None],
 ) -> list[RunFolder]:
-    """Train all specs: in this process one after the other, or several at once in processes."""
+    """Train all specs, `jobs` at once in processes, or one after the other in this process.
+
+    on_finish: called with the position of a spec and its folder when its training has ended
+    """
     if jobs > 1:
         progresses = [TrainingProgress() for _ in specs]
         return run_side_by_side(

@@ -27,7 +27,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 
 
 def markdown_table(runs: Mapping[str, Sequence[RunFolder]]) -> str:
-    """One row for each name; all numbers in %, of the last epochs; a star: of the best epoch."""
+    """A table with one row for each name: mean ± standard deviation over its runs, in %.
+
+    Scores are means over the last epochs; a star marks the best epoch on the test set.
+    """
     lines = [
         "| | n | " + " | ".join(name.strip() for name in COLUMNS) + " |",
         "|---" * (len(COLUMNS) + 2) + "|",
