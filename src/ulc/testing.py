@@ -104,7 +104,7 @@ class Case:
         return configured(config_class, options, where=f"options of {self.algorithm.__name__}")
 
     def data(self, sizes: Sequence[int] = SIZES) -> TensorData:
-        """New toy data."""
+        """New toy data; sizes: number of examples with each given label."""
         return toy_data(self.kind, sizes)
 
     def build(self, data: TrainingData) -> Algorithm:
@@ -142,8 +142,8 @@ def quick_options(config_class: type[Spec]) -> dict[str, Any]:
 def check_algorithm(cls: type[Algorithm], options: Mapping[str, Any] | None = None) -> None:
     """Test every law on images and on vectors; raise an AssertionError that names a broken law.
 
-    options: options of the algorithm, with which it should reach its last phase within `EPOCHS`
-        epochs; by default `quick_options`
+    options: options that override `quick_options`; with them the algorithm should reach its last
+        phase within `EPOCHS` epochs
     """
     for kind in KINDS:
         case = Case(cls, kind, options or {})
@@ -493,7 +493,7 @@ class OnlyProtocol:
 
 
 def require(condition: bool, message: str) -> None:
-    """Assert, also under `python -O`."""
+    """Raise an AssertionError with the message unless the condition holds, also in `python -O`."""
     if not condition:
         raise AssertionError(message)
 

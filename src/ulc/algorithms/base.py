@@ -107,7 +107,7 @@ class Algorithm(nn.Module, ABC):
 
 @contextmanager
 def seeded(seed: int, epoch: int) -> Iterator[None]:
-    """Seed torch by run and epoch inside the context; restore the user's random state after it."""
+    """Context manager: seed torch by run and epoch; restore the user's random state at the end."""
     mixed = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0]
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(int(mixed >> np.uint64(1)))

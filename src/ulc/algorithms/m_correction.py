@@ -100,10 +100,12 @@ class MCorrection(Algorithm):
         return fit + self.config.prior_weight * prior_penalty(logits)
 
     def dynamic_loss(self, batch: Batch, mixtures: ScaledMixtures, since: int) -> Tensor:
-        """MD-DYR-SH: the mixup weights of two inputs are their clean probabilities.
+        """MD-DYR-SH: loss on mixup of inputs, weighted by their clean probabilities.
 
         In the first epochs targets are given labels; later they are blends of given labels and
         predictions, whose temperature falls.
+
+        since: epochs since the warm-up
         """
         clean = 1 - self.noisy_probability(batch, mixtures)
         partner = torch.randperm(len(batch), device=clean.device)

@@ -217,7 +217,10 @@ class ULC(Algorithm):
         return labels if self.fixmatch else sharpen(labels, self.config.temperature)
 
     def epoch_targets(self, side: int) -> Tensor | None:
-        """(N, K) targets of this epoch; None: labels are refined in every batch."""
+        """(N, K) targets of this epoch for one network; None: labels are refined in every batch.
+
+        side: number of the network, 0 or 1
+        """
         return (
             self.sharpen_for_mixmatch(self.soft_labels(side))
             if self.config.refinement == "epoch"
@@ -225,7 +228,7 @@ class ULC(Algorithm):
         )
 
     def soft_labels(self, side: int) -> Tensor:
-        """(N, K) corrected labels (Y of Algorithm 1)."""
+        """(N, K) corrected labels of the network `side` (Y of Algorithm 1)."""
         return correct(self.prediction[side], self.data.given, self.trust[side])
 
     def doubtful_weight(self, since: float) -> float:

@@ -109,7 +109,7 @@ def start_from_two_means(values: Tensor, group: Tensor, *, groups: int, floor: f
 
 @dataclass(frozen=True)
 class EStep:
-    """Result of the E-step, each (2, N): log of weight times density, and value minus mean.
+    """Result of the E-step, each (2, N): log of (weight · density), and value minus mean.
 
     The component axis comes first because torch is several times faster along the long axis.
     """

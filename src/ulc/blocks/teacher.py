@@ -17,7 +17,7 @@ class Teacher(nn.Module):
 
     @torch.no_grad()
     def update(self, network: Classifier, keep: float) -> None:
-        """Set the average to keep·average + (1 − keep)·network; integers are copied."""
+        """Set the average to keep·average + (1 − keep)·network; integer values are copied."""
         theirs = network.state_dict()
         for name, mine in self.network.state_dict().items():
             if mine.is_floating_point():

@@ -19,7 +19,8 @@ class IntegratedPredictions:
     """Mean over T dropout passes for every training example, in data set order.
 
     log_probability: (N, K) log of the integrated prediction ŷ = mean_t softmax(v_t)
-    instance_std: (N, K) mean standard deviation of the instance's logit noise, or None
+    instance_std: (N, K) mean standard deviation of the instance's logit noise; None: the network
+        has no logit noise
     """
 
     log_probability: Tensor

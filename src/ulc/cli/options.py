@@ -123,7 +123,7 @@ class RunOptions(DataOptions):
 
 
 def expand_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter that is a dataclass of options by its fields, as typer needs it."""
+    """Replace each parameter that is a dataclass of options by its fields, for typer."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters = []

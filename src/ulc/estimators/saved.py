@@ -107,7 +107,7 @@ def to_json_values(content: Any, what: str) -> Any:
 
 
 def to_python(value: Any) -> Any:
-    """NumPy's numbers and arrays as numbers and lists of Python."""
+    """NumPy numbers and arrays as Python numbers and lists; raise a TypeError for other types."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is no JSON")

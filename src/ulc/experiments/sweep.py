@@ -36,7 +36,7 @@ class SweepResult:
 
     @property
     def notes(self) -> list[str]:
-        """One sentence for each algorithm without a preset: how it was trained instead."""
+        """One sentence for each algorithm without a preset, which says how it was trained."""
         return [
             f"{name} has no preset of its own: it trained {self.runs[name][0].spec.epochs} epochs "
             f"with {how} and its own defaults."

@@ -25,7 +25,8 @@ class ConfusionModel(Spec):
         q_i(k) ∝ p_i(k)^(1/T)        P(given_i | x_i) = Σ_k q_i(k) · C[k, given_i]
 
     A mixture of two components on losses always finds a second group, in a clean class too. This
-    model finds noise only where labels contradict the predictions more often than these allow.
+    model finds noise only where labels contradict the predictions more often than the
+    predictions allow.
 
     temperature: T
     transition: C, (K, K); row: true class, column: given class

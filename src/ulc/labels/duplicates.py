@@ -24,7 +24,7 @@ class Copies:
 
     @property
     def sizes(self) -> Integers:
-        """(G,) rows in each group, at least 2."""
+        """(G,) number of rows in each group, at least 2."""
         return np.diff(self.starts, append=len(self.rows))
 
     def in_conflict(self, given: Integers) -> NDArray[np.bool_]:

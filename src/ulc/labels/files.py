@@ -17,7 +17,7 @@ from ulc.storage.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class LabelFiles:
-    """A judgement on the labels of N rows, with what its files need.
+    """A judgement on the labels of N rows, and the data for the files about it.
 
     threshold: labels with at least this clean probability are trusted
     ids: names of the rows in the source; None: their positions

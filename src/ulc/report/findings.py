@@ -163,7 +163,7 @@ class Findings:
 
     @property
     def collapsed(self) -> NDArray[np.bool_]:
-        """(K,) mask of the classes that the model hardly ever predicts, although many labels do."""
+        """(K,) mask of the classes with enough labels that the model hardly ever predicts."""
         enough = self.sizes >= ENOUGH_LABELS
         return enough & (self.predicted < COLLAPSED_SHARE * self.sizes)
 
@@ -197,12 +197,12 @@ class WrongShare:
 
     @property
     def low(self) -> float:
-        """The lowest of the three."""
+        """The lowest of the three estimates."""
         return min(self.flagged, self.expected, self.moved)
 
     @property
     def high(self) -> float:
-        """The highest of the three."""
+        """The highest of the three estimates."""
         return max(self.flagged, self.expected, self.moved)
 
 

@@ -146,7 +146,7 @@ def plain_run(folder: RunFolder) -> RunFolder | None:
 
 
 def judging_run(folder: RunFolder) -> RunFolder:
-    """The run whose curves the page shows: the one that judged an audit, else the run itself."""
+    """The run whose curves the page shows: in an audit the run that judged, else the run itself."""
     compared = read_audit(folder)
     judge = compared.get("ulc" if "ULC" in str(compared.get("judged_by")) else "plain")
     if isinstance(judge, dict) and isinstance(judge.get("run"), str):

@@ -61,7 +61,7 @@ def find_preset(spec: RunSpec) -> Preset:
 
 
 def neutral_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any]:
-    """The SGD schedule of cross entropy, for an algorithm of the user's own that has one.
+    """The SGD options of cross entropy, for the user's own algorithm; empty if it has no `sgd`.
 
     Values that differ from the defaults of `SGD` stay, because the author has set them. Other
     options of cross entropy are not used: the algorithm may mean something else by their names.

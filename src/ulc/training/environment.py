@@ -45,7 +45,7 @@ def usable_cores() -> int:
 
 @contextmanager
 def use_threads(count: int) -> Iterator[None]:
-    """Let torch use `count` threads inside the context."""
+    """Context manager: torch uses `count` threads inside, and as many as before afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
