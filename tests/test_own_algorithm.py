@@ -153,7 +153,7 @@ def test_of_the_settings_of_ours_only_the_schedule_reaches_an_algorithm_of_yours
         ("ulc.algorithms.base:Algorithm", "'.*:Algorithm' is no algorithm"),
         ("ulc.algorithms.base:seeded", "'.*:seeded' is no algorithm"),
         ("unfinished:Unconfigured", "'unfinished:Unconfigured' has no config_class; set it to"),
-        ("unfinished:Idle", "'unfinished:Idle' does not say how it learns; define train_epoch"),
+        ("unfinished:Idle", "'unfinished:Idle' has no train_epoch; define this method"),
         ("unfinished_quits:Anything", "cannot be imported"),
         ("unfinished_chatters:Anything", r"cannot be imported \(first line\); check"),
     ],

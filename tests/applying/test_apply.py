@@ -552,4 +552,4 @@ def test_what_next_says_can_be_typed_into_train(ulc, table_run):
 def test_features_that_are_no_names_are_refused(ulc, table_run):
     code, printed = ulc("train", "data.csv", "--features", "kind,,note")
     assert code == 2
-    assert "give names with commas" in printed.err
+    assert "give names separated by commas" in printed.err

@@ -311,11 +311,11 @@ def test_warm_start_keeps_to_its_task():
     vectors, given, _ = rows(60)
     model = plain(warm_start=True).fit(vectors, FRUIT[given])
     before = model.predict(vectors)
-    with pytest.raises(InputError, match="warm_start goes on with the classes"):
+    with pytest.raises(InputError, match="warm_start needs the classes"):
         model.fit(vectors, given)
     with pytest.raises(ValueError, match="features"):
         model.fit(vectors[:, :2], FRUIT[given])
-    with pytest.raises(InputError, match="warm_start goes on with the network"):
+    with pytest.raises(InputError, match="warm_start needs the network"):
         model.set_params(width=8).fit(vectors, FRUIT[given])
     assert (model.predict(vectors) == before).all()
 
@@ -531,8 +531,8 @@ def test_divergence_ends_in_one_sentence_with_the_estimator_s_remedy():
     ("weights", "message"),
     [
         (np.ones(3), "sample_weight has shape"),
-        (-np.ones(40), "a number from 0 on for each of the 40 rows"),
-        (np.full(40, np.nan), "a number from 0 on"),
+        (-np.ones(40), "a finite number of at least 0 for each of the 40 rows"),
+        (np.full(40, np.nan), "a finite number of at least 0"),
         (np.zeros(40), "sample_weight is zero for all rows"),
         ((np.arange(40) % 3 == 0) * 1.0, "y holds 1 class"),
     ],

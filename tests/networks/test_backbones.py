@@ -267,7 +267,7 @@ def test_a_network_of_the_user_s_own_may_view_what_its_layers_give(channels):
         ("Failing", r"Failing does not take inputs of shape \(1, 8, 8\) \(first line\); use"),
         ("Demanding", "own_networks:Demanding' cannot be made .*'depth'.*--set network.NAME=VALUE"),
         ("number", "own_networks:number' cannot be made"),
-        ("nothing", "own_networks:nothing' makes no torch Module; name a class that is one"),
+        ("nothing", "own_networks:nothing' makes no torch Module; name a class derived from"),
         ("Missing", "own_networks:Missing' cannot be imported .*PYTHONPATH"),
     ],
 )

@@ -52,7 +52,7 @@ def checked_class(found: Any, name: str) -> type[Algorithm]:
         if not (isinstance(config_class, type) and issubclass(config_class, Spec)):
             raise InputError(f"'{name}' has no config_class; set it to a class derived from Spec")
         if inspect.isabstract(found):
-            raise InputError(f"'{name}' does not say how it learns; define train_epoch in it")
+            raise InputError(f"'{name}' has no train_epoch; define this method in it")
         return found
     raise InputError(
         f"'{name}' is no algorithm; name a class derived from ulc.algorithms.base.Algorithm"

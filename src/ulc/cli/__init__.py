@@ -48,7 +48,9 @@ def resume(
     spec = RunFolder.open(run).spec
     title = algorithm_title(spec)
     if run.absolute().name != spec.folder_name:
-        raise InputError(f"{run}: renamed; call it {spec.folder_name} again to resume it")
+        raise InputError(
+            f"{run}: the folder was renamed; rename it to {spec.folder_name} to resume it"
+        )
     folder = train_behind_bar(title, spec, run.absolute().parent, device, show=not quiet)
     print_results({title: folder}, as_json=as_json, quiet=quiet)
 

@@ -50,7 +50,8 @@ Verified = Annotated[
     str | None, typer.Option(help="Column that marks the labels which a person has checked.")
 ]
 Features = Annotated[
-    str | None, typer.Option(help="Columns to learn from, with commas. Default: all others.")
+    str | None,
+    typer.Option(help="Columns to learn from, separated by commas. Default: all others."),
 ]
 Size = Annotated[
     int | None, typer.Option(min=8, help="Height and width of the images in pixels. Default: 64.")

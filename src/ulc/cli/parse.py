@@ -96,7 +96,7 @@ def whole_numbers(text: str, option: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise InputError(
-            f"{option} {text}: give whole numbers with commas, such as 0,1,2"
+            f"{option} {text}: give whole numbers separated by commas, such as 0,1,2"
         ) from None
 
 
@@ -106,5 +106,5 @@ def names(text: str | None, option: str) -> list[str] | None:
         return None
     listed = [name.strip() for name in text.split(",")]
     if not all(listed):
-        raise InputError(f"{option} {text}: give names with commas, such as A,B,C")
+        raise InputError(f"{option} {text}: give names separated by commas, such as A,B,C")
     return listed

@@ -19,11 +19,11 @@ def sweep(
     algorithms: Annotated[
         str,
         typer.Option(
-            help="Names with commas; variants of ULC: ulc-without-csm, -eum, -aul, ulc-fixmatch, "
-            "ulc-beta; all: every algorithm and ulc-fixmatch; your own: module:Class."
+            help="Names separated by commas; variants of ULC: ulc-without-csm, -eum, -aul, "
+            "ulc-fixmatch, ulc-beta; all: every algorithm and ulc-fixmatch; your own: module:Class."
         ),
     ] = "ce,dividemix,ulc,ulc-without-csm,ulc-without-eum,ulc-without-aul",
-    seeds: Annotated[str, typer.Option(help="Whole numbers with commas.")] = "0,1,2",
+    seeds: Annotated[str, typer.Option(help="Whole numbers separated by commas.")] = "0,1,2",
     jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
     fresh: Fresh = False,
     out: Out = Path("runs"),

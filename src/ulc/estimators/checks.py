@@ -105,8 +105,8 @@ def check_weights(sample_weight: Any, count: int) -> Floats:
     weights = np.asarray(sample_weight, np.float64)
     if weights.shape != (count,) or not (np.isfinite(weights) & (weights >= 0)).all():
         raise InputError(
-            f"sample_weight has shape {weights.shape}; give a number from 0 on for each of the "
-            f"{count} rows"
+            f"sample_weight has shape {weights.shape}; give a finite number of at least 0 for each "
+            f"of the {count} rows"
         )
     if not weights.any():
         raise InputError("sample_weight is zero for all rows; give some rows a weight above 0")
@@ -133,7 +133,7 @@ def draw_seed(random_state: RandomState) -> int:
     """
     if isinstance(random_state, int | np.integer):
         if random_state < 0:
-            raise InputError(f"random_state is {random_state}; give a number from 0 on")
+            raise InputError(f"random_state is {random_state}; give a number of at least 0")
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))

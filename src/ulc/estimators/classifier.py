@@ -231,8 +231,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         same = np.array_equal(rows.classes, self.classes_)
         if not same or rows.inputs.shape[1:] != self.model_.spec.preprocessing.shape:
             raise InputError(
-                "warm_start goes on with the classes and the shape of X it began with; "
-                "set warm_start=False to begin anew"
+                "warm_start needs the classes and the shape of X of the first fit; "
+                "set warm_start=False to train anew"
             )
 
 

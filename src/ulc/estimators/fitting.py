@@ -186,7 +186,9 @@ def split_rows(rows: LabelledRows, wanted: FitSettings) -> tuple[Integers, Integ
     share, rng = wanted.early_stopping.validation_fraction, np.random.default_rng(wanted.seed)
     held_out = weighted[draw_held_out(rows.given[weighted], share, rng)]
     if len(held_out) == 0:
-        raise InputError("every class has one row; set early_stopping=False to hold out none")
+        raise InputError(
+            "every class has one row, so none can be held out; set early_stopping=False"
+        )
     return np.setdiff1d(weighted, held_out), held_out
 
 
@@ -217,8 +219,8 @@ def load_weights(algorithm: Algorithm, networks: Sequence[Classifier]) -> None:
                 network.load_state_dict(networks[place % len(networks)].state_dict())
             except RuntimeError:
                 raise InputError(
-                    "warm_start goes on with the network it began with; set warm_start=False to "
-                    "begin anew with another"
+                    "warm_start needs the network of the first fit; set warm_start=False to train "
+                    "another network anew"
                 ) from None
 
 

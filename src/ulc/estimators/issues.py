@@ -169,7 +169,10 @@ def number_labels(labels: NDArray[Any], count: int, classes: Any) -> tuple[NDArr
     places = {name: place for place, name in enumerate(names.tolist())}
     unknown = [label for label in labels.tolist() if label not in places]
     if unknown:
-        raise InputError(f"label {unknown[0]!r} is not among the classes {names.tolist()}")
+        raise InputError(
+            f"label {unknown[0]!r} is not among the classes {names.tolist()}; correct it, or give "
+            "classes= with all labels"
+        )
     return names, np.array([places[label] for label in labels.tolist()], np.int64)
 
 

@@ -87,7 +87,9 @@ def own_module(
                 "NetworkSpec(options=…)"
             ) from error
         if not isinstance(backbone, nn.Module):
-            raise InputError(f"network '{name}' makes no torch Module; name a class that is one")
+            raise InputError(
+                f"network '{name}' makes no torch Module; name a class derived from torch.nn.Module"
+            )
         return backbone
 
     return new_backbone

@@ -57,7 +57,7 @@ class Classifier(nn.Module):
         self.before_last_stage = spec.dropout > 0 and spec.dropout_place == "last_stage"
         if self.before_last_stage and not hasattr(backbone, "last_stage"):
             raise InputError(
-                f"{type(backbone).__name__} has no `last_stage`, so dropout cannot sit before it; "
+                f"{type(backbone).__name__} has no `last_stage` to put dropout before; "
                 "use dropout_place = 'feature'"
             )
         self.dropout = Dropout(spec.dropout) if spec.dropout > 0 else None
