@@ -478,7 +478,7 @@ def test_a_finished_run_that_lost_a_file(refused, finished):
 
 def test_a_renamed_run_is_not_resumed(refused, unfinished):
     unfinished.rename("mine")
-    says = ["mine: renamed", f"call it {unfinished.name} again"]
+    says = ["mine: the folder was renamed", f"rename it to {unfinished.name} to resume"]
     refused("resume", "mine", says=says)
 
 
