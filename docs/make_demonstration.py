@@ -30,7 +30,7 @@ RUNS = {  # title: (folder name before the seed, colour)
 
 
 def main(runs: Path, target: Path) -> None:
-    """Three seeds of three trainings in one picture."""
+    """Draw three seeds of three trainings as one picture."""
     folders = {
         title: [RunFolder.open(path) for path in sorted(runs.glob(f"{name}-s[012]-*"))]
         for title, (name, _) in RUNS.items()
@@ -42,23 +42,21 @@ def main(runs: Path, target: Path) -> None:
 
 
 def bars(axes: plt.Axes, folders: dict[str, list[RunFolder]]) -> None:
-    """Accuracy by class group, each run under the better of its two priors."""
+    """Accuracy by class group, every run under the balanced prior."""
     for place, (title, several) in enumerate(folders.items()):
-        values = 100 * np.mean([better_prior(folder) for folder in several], axis=0)
+        values = 100 * np.mean([last_epochs(folder) for folder in several], axis=0)
         where = np.arange(3) + 0.27 * (place - 1)
         drawn = axes.bar(where, values, 0.25, label=title, color=RUNS[title][1])
         axes.bar_label(drawn, fmt="%.0f", fontsize=8)
     axes.set(xticks=range(3), xticklabels=("small classes", "large classes", "all"))
     axes.set(ylim=(40, 105), ylabel="test accuracy, %")
     axes.legend(frameon=False, ncols=3, fontsize=8, loc="upper left")
-    axes.set_title("last epochs, the better of two priors, n = 3", fontsize=9)
+    axes.set_title(f"last epochs, balanced prior, n = {len(several)}", fontsize=9)
 
 
-def better_prior(folder: RunFolder) -> list[float]:
-    """Accuracy on small classes, large classes and all under the prior that suits the run."""
-    summary = folder.read_json("summary.json")
-    both = [summary[prior]["last"] for prior in ("training", "balanced")]
-    last = max(both, key=lambda each: each["accuracy"])
+def last_epochs(folder: RunFolder) -> list[float]:
+    """Accuracy on small classes, large classes and all under the balanced prior."""
+    last = folder.read_json("summary.json")["balanced"]["last"]
     return [last[key] for key in ("small_accuracy", "large_accuracy", "accuracy")]
 
 
