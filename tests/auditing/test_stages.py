@@ -28,6 +28,7 @@ from ulc.auditing.out_of_fold import (
     MOST_PROBABILITIES,
     assign_folds,
     cross_validate,
+    find_classes_of_one_fold,
     fit_confusion,
     keep_copies_together,
     predict_out_of_fold,
@@ -356,6 +357,12 @@ def test_folds_spread_every_class():
         counts = np.bincount(fold[given == label], minlength=5)
         assert counts.max() - counts.min() <= 1
         assert counts.sum() == size
+
+
+def test_a_class_of_one_fold_is_found():
+    """Class 0 has a lone row, class 1 two copies in one fold, class 2 rows in two folds."""
+    given, fold = np.array([0, 1, 1, 2, 2, 2]), np.array([0, 1, 1, 0, 1, 0])
+    assert find_classes_of_one_fold(given, fold).tolist() == [True] * 3 + [False] * 3
 
 
 def test_copies_share_a_fold():

@@ -34,7 +34,7 @@ class HandedOver:
     run: its training; reason: which model it is and why, for people
     confusion: the confusion model by which `ulc predict` scores labels (noise.json). For ULC:
         fitted to its predictions for held-out rows. For plain: fitted to the out-of-fold
-        predictions, whose models train for fewer epochs.
+        predictions, whose models may train for fewer epochs.
     """
 
     run: RunFolder

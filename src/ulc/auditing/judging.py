@@ -13,7 +13,7 @@ from ulc.labels.judgement import Judgement
 from ulc.typing import Floats, Integers
 
 THRESHOLD = 0.5  # a label with a lower score is more likely wrong than right
-MEMORISED_SHARE = 0.75  # of the labels that ULC would not predict as held-out rows
+MEMORISED_SHARE = 0.75  # of the labels that ULC would miss if they were held out
 SMALL_GAP = 0.05  # between learned and held-out labels: no sign of memorising
 
 
@@ -40,8 +40,8 @@ def judge_audit_labels(
 ) -> AuditJudgement:
     """Judge every label by the geometric mean of the out-of-fold and ULC's predictions.
 
-    ULC is robust but in-sample; the plain models are out-of-sample but not robust. If ULC has
-    memorised its labels, the out-of-fold predictions decide alone.
+    ULC is robust but in-sample (except on held-out rows); the plain models are out-of-sample but
+    not robust. If ULC has memorised its labels, the out-of-fold predictions decide alone.
     """
     judgement = ulc.folder.judgement
     if has_memorised(judgement, prepared.learned, ulc):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ulc.auditing.trainings import HeldOutRun
 from ulc.auditing.workspace import Workspace
@@ -90,7 +91,8 @@ def cross_validate(
 ) -> Floats:
     """(N, K) class probabilities of each row by a model that learned from the other folds.
 
-    The only row of a class gets probability 1 for its label: no model knows the class without it.
+    A row whose class has no row in another fold gets probability 1 for its label, because the
+    model of its fold does not know the class.
     """
     data = prepared.all_rows
     given = data.given.cpu().numpy()
@@ -105,9 +107,17 @@ def cross_validate(
         train(algorithm, range(spec.epochs), [ProgressReporter(progress, each * spec.epochs)])
         probability[held_out] = predict_stored(algorithm, data.stored[held_out], data.preprocessing)
         del algorithm  # frees the fold's rows before the next fold copies its own
-    alone = np.bincount(given, minlength=data.num_classes)[given] == 1
+    alone = find_classes_of_one_fold(given, fold)
     probability[alone] = np.eye(data.num_classes, dtype=np.float32)[given[alone]]
     return probability
+
+
+def find_classes_of_one_fold(given: Integers, fold: Integers) -> NDArray[np.bool_]:
+    """(N,) rows whose given class has no row in another fold: lone rows, and copies of one row."""
+    first, last = np.full(given.max() + 1, fold.max()), np.zeros(given.max() + 1, np.int64)
+    np.minimum.at(first, given, fold)
+    np.maximum.at(last, given, fold)
+    return (first == last)[given]
 
 
 def assign_folds(given: Integers, folds: int, rng: np.random.Generator) -> Integers:

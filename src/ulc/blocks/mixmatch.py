@@ -23,7 +23,10 @@ class TargetedViews:
 
 @dataclass(frozen=True)
 class SemiSupervisedLoss:
-    """Losses of trusted and of doubtful examples, and the logits (without noise) of all rows.
+    """Mean losses of trusted and of doubtful rows, and the logits of all rows, trusted first.
+
+    The logits are those before logit noise is added.
+
 
     sure: share of the guesses that are confident enough to count; None: all count (MixMatch)
     """

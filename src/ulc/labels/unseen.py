@@ -47,7 +47,8 @@ def judge_unseen(
 def score_by_loss(training_loss: Floats, training_clean: Floats, loss: Floats) -> Floats:
     """(M,) mean clean probability of the training labels of one class that are nearest in loss.
 
-    Training labels of the same loss count with their mean, so that their order does not matter.
+    Beyond the largest training loss it is multiplied by exp(−excess). Training labels of the same
+    loss count with their mean, so that their order does not matter.
 
     training_loss, training_clean: of the training labels; loss: (M,) losses of the new labels
     """
@@ -56,7 +57,7 @@ def score_by_loss(training_loss: Floats, training_clean: Floats, loss: Floats) -
     ranked, few = np.repeat(values, count), min(NEAREST, len(training_loss))
     means = np.lib.stride_tricks.sliding_window_view(clean, few).mean(1)
     # The nearest labels are a window in the sorted losses. The window moves up by one when the loss
-    # is past the middle between the lowest loss in the window and the next loss above it.
+    # is past the middle between the lowest loss in the window and the first loss above the window.
     window = np.searchsorted((ranked[:-few] + ranked[few:]) / 2, loss)
     return means[window] * np.exp(np.minimum(ranked[-1] - loss, 0))
 

@@ -219,7 +219,7 @@ def digest(content: str) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share in percent, with one decimal below 10 %; a dash for None."""
+    """A share in percent, with one decimal below 10 % except for 0; a dash for None."""
     if share is None:
         return "–"
     value = 100 * share
