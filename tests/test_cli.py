@@ -97,10 +97,11 @@ def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
 
 def test_on_one_core_the_comparison_is_trained_one_after_the_other(ulc, toy, tmp_path, monkeypatch):
     monkeypatch.setattr("ulc.experiments.comparison.run_side_by_side", None)
-    code, printed = ulc(
-        "train", toy, "--noise", "symmetric:0.3", "--epochs", 2, "--out", tmp_path / "runs",
-        "--compare", "--json", *SHORT,
-    )  # fmt: skip
+    with use_threads(1):
+        code, printed = ulc(
+            "train", toy, "--noise", "symmetric:0.3", "--epochs", 2, "--out", tmp_path / "runs",
+            "--compare", "--json", *SHORT,
+        )  # fmt: skip
     assert code == 0
     assert all(row["done"] for row in json.loads(printed.out))
 

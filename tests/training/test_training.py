@@ -123,7 +123,7 @@ def test_a_run_killed_by_force_goes_on_to_the_same_bits(spec, tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", script, str(spec_file), str(tmp_path / "parts")],
         stdout=subprocess.PIPE,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
     )
     assert process.stdout is not None
     for line in process.stdout:

@@ -27,13 +27,15 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
 
 
 def choose_threads(folder: RunFolder) -> int:
-    """Number of threads for a run; a resumed run uses as many as before, if the cores allow it.
+    """Number of threads for a run: torch's, for a resumed run as before; never above the cores.
 
     With another number of threads sums are added in another order, and their last bits differ.
     """
-    if not folder.has("environment.json"):
-        return torch.get_num_threads()
-    return min(int(folder.read_json("environment.json")["threads"]), usable_cores())
+    if folder.has("environment.json"):
+        wanted = int(folder.read_json("environment.json")["threads"])
+    else:
+        wanted = torch.get_num_threads()
+    return min(wanted, usable_cores())
 
 
 def usable_cores() -> int:
