@@ -4,6 +4,7 @@ import importlib
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -112,3 +113,42 @@ def test_a_folder_without_results_is_refused(tmp_path):
 
     with pytest.raises(SystemExit, match="holds no results"):
         main([str(tmp_path)])
+
+
+def write_tiny_cifar10(folder):
+    """Twenty images a file, in the official binary layout."""
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        labels = np.arange(20, dtype=np.uint8)[:, None] % 10
+        pixels = rng.integers(0, 256, (20, 3 * 32 * 32), np.uint8)
+        (folder / f"{name}.bin").write_bytes(np.concatenate([labels, pixels], axis=1).tobytes())
+
+
+def test_clean_cifar10_is_an_ordinary_run_that_is_not_repeated(tmp_path, capsys):
+    from benchmarks.clean_cifar10 import main
+    from ulc.storage.run_folder import RunFolder
+
+    write_tiny_cifar10(tmp_path / "cifar")
+    command = ["--cifar", str(tmp_path / "cifar"), "--runs", str(tmp_path / "runs")]
+    command += ["--epochs", "2", "--set", "network.width=2", "--set", "sgd.lr=0.05"]
+    main(command)
+    first = capsys.readouterr().out
+    assert [line.split()[:2] for line in first.splitlines()[:2]] == [["epoch", "1"], ["epoch", "2"]]
+    assert "%" in first
+    (path,) = (tmp_path / "runs").iterdir()
+    spec = RunFolder(path).spec
+    assert (spec.algorithm, spec.noise.kind, spec.network.name) == ("ce", "none", "narrow_resnet")
+    assert (spec.network.width, spec.options["sgd"]["lr"]) == (2, 0.05)
+    written = (path / "done").stat().st_mtime_ns
+    main(command)
+    assert capsys.readouterr().out == first
+    assert (path / "done").stat().st_mtime_ns == written
+
+
+def test_clean_cifar10_refuses_an_option_that_the_algorithm_does_not_have(tmp_path):
+    from benchmarks.clean_cifar10 import main
+
+    write_tiny_cifar10(tmp_path / "cifar")
+    with pytest.raises(SystemExit, match=r"unknown key 'sgd\.speed'"):
+        main(["--cifar", str(tmp_path / "cifar"), "--set", "sgd.speed=9"])

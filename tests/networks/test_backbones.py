@@ -9,6 +9,7 @@ from ulc.errors import InputError
 from ulc.networks import BACKBONES, backbone_maker, feature_count, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.networks.mlp import MLP
+from ulc.networks.narrow_resnet import NarrowResNet
 from ulc.networks.preact_resnet import Block, PreActResNet18
 from ulc.networks.small import SmallCNN
 
@@ -91,7 +92,7 @@ def test_three_stages_halve_the_image():
     assert network.stages[-1](early).shape == (2, 16, 4, 4)
 
 
-@pytest.mark.parametrize("kind", [PreActResNet18, SmallCNN])
+@pytest.mark.parametrize("kind", [PreActResNet18, NarrowResNet, SmallCNN])
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (4, 5, 9), (1, 1, 1)], ids=str)
 @pytest.mark.parametrize("width", [2, 3])
 def test_images_of_any_size_become_eight_widths_of_features(kind, shape, width):
@@ -105,7 +106,8 @@ def test_vectors_of_any_length_become_as_many_features_as_the_width(size):
 
 
 @pytest.mark.parametrize(("name", "shape"), [
-    ("preact_resnet18", (1, 8, 8)), ("small_cnn", (1, 8, 8)), ("mlp", (4,)),
+    ("preact_resnet18", (1, 8, 8)), ("narrow_resnet", (1, 8, 8)), ("small_cnn", (1, 8, 8)),
+    ("mlp", (4,)),
 ])  # fmt: skip
 def test_a_name_of_ours_gives_logits_of_every_class(name, shape):
     network = new_network(shape, name=name, width=2, classes=7)
@@ -119,7 +121,8 @@ def test_auto_picks_by_the_kind_of_input():
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [("mlp", (1, 8, 8)), ("small_cnn", (8,)), ("preact_resnet18", (8,))]
+    ("name", "shape"),
+    [("mlp", (1, 8, 8)), ("small_cnn", (8,)), ("narrow_resnet", (8,)), ("preact_resnet18", (8,))],
 )
 def test_a_network_for_another_kind_of_input_is_refused(name, shape):
     with pytest.raises(InputError, match=f"'{name}' does not take inputs .*use mlp for vectors"):

@@ -9,12 +9,14 @@ from torch import nn
 from ulc.errors import InputError
 from ulc.networks.classifier import Classifier, HeadSpec, initial_class_log_variance
 from ulc.networks.mlp import MLP
+from ulc.networks.narrow_resnet import NarrowResNet
 from ulc.networks.preact_resnet import PreActResNet18
 from ulc.networks.small import SmallCNN
 
 BACKBONES = {
     "mlp": (lambda: MLP((6,), width=8), 8, (6,)),
     "small_cnn": (lambda: SmallCNN((1, 8, 8), width=1), 8, (1, 8, 8)),
+    "narrow_resnet": (lambda: NarrowResNet((1, 8, 8), width=1), 8, (1, 8, 8)),
     "preact_resnet18": (lambda: PreActResNet18((1, 8, 8), width=1), 8, (1, 8, 8)),
 }
 every_backbone = pytest.mark.parametrize("name", BACKBONES)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from stub_data import embeddings
+from ulc.networks import BACKBONES
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "add_a_network.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", GUIDE, re.DOTALL)
@@ -49,11 +50,21 @@ def test_the_estimator_trains_with_it(folder):
     assert 0 <= float(run(folder, "-c", PYTHON[2])) <= 1
 
 
+def first_column(heading):
+    """The first column of the table below a heading."""
+    section = GUIDE.partition(heading)[2].partition("\n## ")[0]
+    return re.findall(r"^\| `(.*?)` \|", section, re.MULTILINE)
+
+
+def test_the_guide_lists_the_built_in_networks():
+    assert first_column("## The built-in networks") == list(BACKBONES)
+
+
 def test_the_messages_that_the_guide_explains_are_those_of_the_code():
     source = Path(__file__).parents[2] / "src" / "ulc"
     texts = " ".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
     joined = re.sub(r'"\s*\n\s*f?"', "", texts).replace("`", "")
-    listed = re.findall(r"^\| `(.*?)` \|", GUIDE, re.MULTILINE)
+    listed = first_column("## 3. What can go wrong")
     assert len(listed) == 7
     for message in listed:
         assert message in joined, message

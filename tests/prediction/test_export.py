@@ -16,7 +16,7 @@ from ulc.networks.classifier import HeadSpec
 from ulc.prediction import export
 from ulc.training.model import Model, ModelSpec
 
-SHAPES = {"mlp": (6,), "small_cnn": (3, 18, 22)}
+SHAPES = {"mlp": (6,), "small_cnn": (3, 18, 22), "narrow_resnet": (3, 18, 22)}
 
 
 def model(network="mlp", networks=2, own=None):
@@ -55,7 +55,12 @@ def session(content):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "networks", "prior"),
-    [("mlp", 1, "training"), ("mlp", 2, (0.2, 0.3, 0.5)), ("small_cnn", 2, "balanced")],
+    [
+        ("mlp", 1, "training"),
+        ("mlp", 2, (0.2, 0.3, 0.5)),
+        ("small_cnn", 2, "balanced"),
+        ("narrow_resnet", 1, "training"),
+    ],
 )
 def test_the_graph_is_the_model_on_raw_inputs(network, networks, prior):
     one = model(network, networks)
@@ -65,9 +70,7 @@ def test_the_graph_is_the_model_on_raw_inputs(network, networks, prior):
     rng = np.random.default_rng(7)
     for rows in (1, 5):
         inputs = rng.integers(0, 256, (rows, *SHAPES[network]))
-        inputs = (
-            inputs.astype(np.uint8) if network == "small_cnn" else inputs.astype(np.float32) + 9_900
-        )
+        inputs = inputs.astype(np.uint8) if network != "mlp" else inputs.astype(np.float32) + 9_900
         (found,) = graph.run(None, {"inputs": inputs})
         np.testing.assert_allclose(found, one.predict_proba(inputs, prior=prior), atol=1e-5)
         assert found.argmax(1).shape == (rows,)

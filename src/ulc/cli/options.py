@@ -36,7 +36,8 @@ ImbalanceText = Annotated[
     typer.Option("--imbalance", help="Make classes unequal: none, half:10 or long_tail:100."),
 ]
 Network = Annotated[
-    str, typer.Option(help="auto, preact_resnet18, small_cnn, mlp or your module:Class.")
+    str,
+    typer.Option(help="auto, preact_resnet18, narrow_resnet, small_cnn, mlp or your module:Class."),
 ]
 PriorText = Annotated[
     str,

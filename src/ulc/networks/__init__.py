@@ -11,11 +11,13 @@ from ulc.errors import InputError, first_line
 from ulc.importing import imported
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.networks.mlp import MLP
+from ulc.networks.narrow_resnet import NarrowResNet
 from ulc.networks.preact_resnet import PreActResNet18
 from ulc.networks.small import SmallCNN
 
 BACKBONES: dict[str, Callable[..., nn.Module]] = {
     "preact_resnet18": PreActResNet18,
+    "narrow_resnet": NarrowResNet,
     "small_cnn": SmallCNN,
     "mlp": MLP,
 }
