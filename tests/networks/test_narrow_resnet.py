@@ -120,10 +120,21 @@ def test_every_feature_map_has_its_channels_last_in_memory(channels, training):
 
 def test_the_shortcut_carries_the_input():
     """With the residual at nought only the shortcut is left, and its values are not negative."""
-    block = Block(2, 2, stride=1)
+    block = Block(2, 2)
     nn.init.zeros_(block.residual[-1].weight)
     values = torch.randn(3, 2, 4, 4)
     assert torch.equal(block(values), F.relu(values))
+
+
+def test_where_the_image_is_halved_the_shortcut_carries_means_of_its_pixels():
+    """Four pixels inside, two or one at an odd border; no pixel is left out."""
+    block = Block(1, 2).eval()
+    nn.init.zeros_(block.residual[-1].weight)
+    with torch.no_grad():
+        block.shortcut[1].weight.copy_(torch.tensor([1.0, -1.0]).view(2, 1, 1, 1))
+    values = torch.arange(9.0).view(1, 1, 3, 3)
+    means = torch.tensor([[2.0, 3.5], [6.5, 8.0]]) / (1 + 1e-5) ** 0.5  # batch norm's own epsilon
+    assert torch.allclose(block(values), torch.stack([means, torch.zeros(2, 2)])[None])
 
 
 def layer_by_layer(network, images):

@@ -12,11 +12,14 @@ BLOCKS = (1, 2, 2)  # number of blocks of each stage
 class Block(nn.Module):
     """Residual block of two convolutions (He et al. 2016); the sum is activated.
 
-    Batch norms follow their convolutions, so that frozen ones can be folded into them.
+    A block that widens also halves the image; its shortcut takes means of 2 × 2 pixels, so that no
+    pixel is lost (ResNet-D, He et al. 2019). Batch norms follow their convolutions, so that frozen
+    ones can be folded into them.
     """
 
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+    def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
+        stride = 1 if inputs == outputs else 2
         self.residual = Convolutions(
             nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False),
             nn.BatchNorm2d(outputs),
@@ -25,13 +28,15 @@ class Block(nn.Module):
             nn.BatchNorm2d(outputs),
         )
         self.shortcut: nn.Module = nn.Identity()
-        if stride != 1 or inputs != outputs:
+        if stride == 2:
             self.shortcut = Convolutions(
-                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+                nn.AvgPool2d(2, ceil_mode=True),  # a mean of fewer pixels at an odd border
+                nn.Conv2d(inputs, outputs, 1, bias=False),
+                nn.BatchNorm2d(outputs),
             )
 
     def forward(self, values: Tensor) -> Tensor:
-        """(B, inputs, H, W) to (B, outputs, H / stride, W / stride)."""
+        """(B, inputs, H, W) to (B, outputs, H / stride, W / stride), rounded up."""
         return F.relu(self.residual(values).add_(self.shortcut(values)), inplace=True)
 
 
@@ -53,8 +58,8 @@ class NarrowResNet(nn.Module):
         )
         self.stages = nn.ModuleList()
         for blocks in BLOCKS:
-            others = [Block(2 * width, 2 * width, stride=1) for _ in range(1, blocks)]
-            self.stages.append(nn.Sequential(Block(width, 2 * width, stride=2), *others))
+            others = [Block(2 * width, 2 * width) for _ in range(1, blocks)]
+            self.stages.append(nn.Sequential(Block(width, 2 * width), *others))
             width *= 2
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
