@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -53,17 +54,31 @@ class StoredSpec(Spec):
         return re.sub(r"[^\w.-]", "_", f"{self.title}-{digest}")
 
 
-class SGD(Spec):
-    """Stochastic gradient descent with momentum and a step schedule."""
+class Averaging(Spec):
+    """Averaging of weights, an option of every optimiser."""
+
+    average_epochs: float = Field(
+        0.0, ge=0, description="epochs over which predicting weights are averaged; 0: no average"
+    )
+
+
+class SGD(Averaging):
+    """Stochastic gradient descent with momentum and a step or cosine schedule."""
 
     lr: float = Field(0.02, gt=0, description="learning rate")
     momentum: float = Field(0.9, ge=0, lt=1)
     weight_decay: float = Field(5e-4, ge=0)
     milestones: tuple[int, ...] = Field((150,), description="epochs at which the rate is decayed")
     decay: float = Field(0.1, gt=0, le=1, description="factor at each milestone")
+    cosine_epochs: int = Field(
+        0, ge=0, description="length of a cosine schedule, in place of milestones; 0: milestones"
+    )
 
     def learning_rate(self, epoch: int) -> float:
-        """The learning rate of this epoch."""
+        """The learning rate of this epoch; after a cosine schedule it stays at its last value."""
+        if self.cosine_epochs:
+            done = min(epoch, self.cosine_epochs - 1) / self.cosine_epochs
+            return self.lr * (1 + math.cos(math.pi * done)) / 2
         return self.lr * self.decay ** sum(epoch >= milestone for milestone in self.milestones)
 
     def settings(self, epoch: int) -> dict[str, Any]:
@@ -71,7 +86,7 @@ class SGD(Spec):
         return {"lr": self.learning_rate(epoch)}
 
 
-class Adam(Spec):
+class Adam(Averaging):
     """Adam with a learning rate that falls linearly to 0 and a lower momentum while it falls."""
 
     lr: float = Field(1e-3, gt=0, description="learning rate")

@@ -1,6 +1,7 @@
 """A network with its optimiser, and context managers that switch modes."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -35,6 +36,89 @@ def test_the_learning_rate_falls_at_the_milestones():
         rates.append([group["lr"] for group in learner.optimiser.param_groups])
     expected = [0.1, 0.1, 0.02, 0.02, 0.004, 0.004]
     assert rates == [[pytest.approx(rate)] * 2 for rate in expected]
+
+
+def test_a_cosine_schedule_falls_from_the_rate_to_nearly_nought():
+    """lr·(1 + cos(π·e/4))/2: 1, .8536, .5, .1464; afterwards the last value stays."""
+    sgd = SGD(lr=0.1, cosine_epochs=4, milestones=(1,))
+    rates = [sgd.learning_rate(epoch) for epoch in range(6)]
+    assert rates == pytest.approx([0.1, 0.08536, 0.05, 0.01464, 0.01464, 0.01464], abs=1e-5)
+
+
+def test_shared_noise_has_a_learning_rate_of_its_own():
+    learner = new_learner(SGD(lr=0.1), logit_noise=True, noise_lr=5.0)
+    for epoch in (0, 1, 150):
+        learner.start_epoch(epoch)
+        rate = 0.1 if epoch < 150 else 0.01
+        found = [group["lr"] for group in learner.optimiser.param_groups]
+        assert found == pytest.approx([rate, 5 * rate])
+
+
+class TestAverage:
+    """The average of weights that predicts, if the optimiser has `average_epochs`."""
+
+    @staticmethod
+    def step(learner):
+        learner.descend(learner(torch.randn(8, 6)).logits.square().mean())
+
+    def test_without_it_the_trained_network_predicts(self):
+        learner = new_learner()
+        assert learner.predictor is learner.network
+        assert learner.average is None
+        assert not any("average" in name for name in learner.state_dict())
+
+    def test_in_the_first_epoch_it_is_the_plain_mean_of_all_steps(self):
+        torch.manual_seed(0)
+        learner = new_learner(SGD(average_epochs=2.0))
+        learner.start_epoch(0)
+        seen = []
+        for _ in range(5):
+            self.step(learner)
+            seen.append(learner.network.head.weight.detach().clone())
+        expected = torch.stack(seen).mean(0)
+        torch.testing.assert_close(learner.predictor.head.weight, expected)
+
+    def test_later_weights_fade_with_their_age_in_epochs(self):
+        """Epochs of 20 steps, averaged over 0.5 epochs: a step fades by exp(−1/10)."""
+        torch.manual_seed(0)
+        learner = new_learner(SGD(average_epochs=0.5))
+        for epoch in range(2):
+            learner.start_epoch(epoch)
+            for _ in range(20):
+                self.step(learner)
+        learner.start_epoch(2)
+        before = learner.predictor.head.weight.detach().clone()
+        self.step(learner)
+        keep = math.exp(-1 / 10)
+        expected = keep * before + (1 - keep) * learner.network.head.weight.detach()
+        torch.testing.assert_close(learner.predictor.head.weight, expected)
+
+    def test_batch_norm_statistics_are_averaged_too(self):
+        learner = new_learner(SGD(average_epochs=1.0))
+        learner.start_epoch(0)
+        for _ in range(3):
+            self.step(learner)
+        trained, averaged = (
+            dict(network.named_buffers()) for network in (learner.network, learner.predictor)
+        )
+        name = "backbone.last_stage.1.running_var"
+        assert not torch.equal(trained[name], averaged[name])
+        assert not torch.equal(averaged[name], torch.ones_like(averaged[name]))
+
+    @pytest.mark.parametrize("descent", [SGD(average_epochs=1.0), Adam(average_epochs=1.0)])
+    def test_a_restored_learner_averages_on(self, descent):
+        torch.manual_seed(0)
+        first, second = new_learner(descent), new_learner(descent)
+        for epoch in range(2):
+            first.start_epoch(epoch)
+            self.step(first)
+            self.step(first)
+        second.load_state_dict(copy.deepcopy(first.state_dict()))
+        for learner in (first, second):
+            torch.manual_seed(1)
+            learner.start_epoch(2)
+            self.step(learner)
+        assert_same_weights(first, second)
 
 
 def test_a_step_is_sgd_with_momentum_and_weight_decay_by_hand():
@@ -171,7 +255,7 @@ def test_noise_variances_are_not_decayed():
     torch.nn.init.ones_(network.noise_head.weight)
     before = {name: value.detach().clone() for name, value in network.named_parameters()}
     learner.descend(sum(0 * each.sum() for each in network.parameters()))
-    free = {"class_log_variance", "noise_head.bias"}
+    free = {"class_std", "noise_head.bias"}
     for name, value in network.named_parameters():
         kept = 1.0 if name in free else 0.95
         torch.testing.assert_close(value.detach(), kept * before[name], msg=name)

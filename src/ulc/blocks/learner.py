@@ -1,5 +1,6 @@
 """A network with its optimiser, and context managers that switch modes."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ulc.blocks.momentum import Momentum
+from ulc.blocks.teacher import Teacher
 from ulc.config import SGD, Descent
 from ulc.networks.classifier import Classifier, Output
 
@@ -15,13 +17,30 @@ T = TypeVar("T")
 
 
 class Learner(nn.Module):
-    """A network with its optimiser; the state dict holds both."""
+    """A network with its optimiser and, if asked for, the average of its weights.
+
+    The state dict holds all of them. The average has a share of about
+    exp(−age / `descent.average_epochs`) of weights that are `age` epochs old.
+
+    average: the averaged network; None: `descent.average_epochs` is 0
+    steps: (3,) steps so far, steps of the epoch before, steps of this epoch
+    """
+
+    steps: Tensor
 
     def __init__(self, network: Classifier, descent: Descent) -> None:
         super().__init__()
         self.network = network
         self.descent = descent
         self.optimiser = new_optimiser(network, descent)
+        self.average = Teacher(network) if descent.average_epochs else None
+        if self.average is not None:
+            self.register_buffer("steps", torch.zeros(3, dtype=torch.int64))
+
+    @property
+    def predictor(self) -> Classifier:
+        """The network that predicts: the averaged one if there is one, else the trained one."""
+        return self.network if self.average is None else self.average.network
 
     def forward(self, inputs: Tensor) -> Output:
         """The network's output for (B, …) inputs."""
@@ -35,11 +54,18 @@ class Learner(nn.Module):
     def start_epoch(self, epoch: int) -> None:
         """Set the learning rate and momentum of this epoch."""
         self.set_options(self.descent.settings(epoch))
+        if self.average is not None and self.steps[2]:
+            self.steps[1], self.steps[2] = self.steps[2].clone(), 0
 
     def set_options(self, settings: Mapping[str, Any]) -> None:
-        """Set options of the optimiser, such as lr, for all parameters."""
+        """Set options of the optimiser, such as lr, for all parameters.
+
+        A group with a `lr_factor` has so many times the learning rate.
+        """
         for group in self.optimiser.param_groups:
             group.update(settings)
+            if "lr" in settings:
+                group["lr"] *= group.get("lr_factor", 1.0)
 
     def descend(self, loss: Tensor) -> Tensor:
         """Take one optimiser step on `loss`; return its value."""
@@ -55,6 +81,18 @@ class Learner(nn.Module):
                 parameter.grad = None
         yield
         self.optimiser.step()
+        if self.average is not None:
+            self.update_average(self.average)
+
+    def update_average(self, average: Teacher) -> None:
+        """Add the weights after a step to the average.
+
+        At first it is the plain mean of all steps, until the moving average looks back less far.
+        """
+        self.steps += torch.tensor([1, 0, 1])
+        total, before, _ = self.steps.tolist()
+        keep = math.exp(-1 / (self.descent.average_epochs * before)) if before else 1.0
+        average.update(self.network, min(keep, 1 - 1 / total))
 
     def get_extra_state(self) -> dict[str, Any]:
         """State of the optimiser, which becomes a part of the module's state dict."""

@@ -11,10 +11,11 @@ from ulc.data.training import TrainingData
 @torch.no_grad()
 def example_losses(learner: Learner, data: TrainingData) -> Tensor:
     """(N,) cross entropy of each given label, without augmentation, in evaluation mode."""
-    with evaluating(learner):
+    network = learner.predictor
+    with evaluating(network):
         return torch.cat(
             [
-                F.cross_entropy(learner(batch.inputs).logits, batch.given, reduction="none")
+                F.cross_entropy(network(batch.inputs).logits, batch.given, reduction="none")
                 for batch in data.in_order()
             ]
         )
