@@ -11,7 +11,7 @@ from torch import nn
 
 from ulc.blocks.learner import Learner, evaluating
 from ulc.blocks.uncertainty import (
-    ENTROPY_SCALINGS,
+    DOUBT_SCALINGS,
     CorruptedLogProbability,
     IntegratedPredictions,
     draw_mask_seeds,
@@ -19,7 +19,7 @@ from ulc.blocks.uncertainty import (
     monte_carlo_dropout,
     normalised_entropy,
     plain_log_probability,
-    range_scaled_entropy,
+    scale_by_range,
 )
 from ulc.config import SGD
 from ulc.networks.classifier import Classifier, HeadSpec, Output
@@ -34,8 +34,14 @@ def new_learner(**heads):
     return Learner(Classifier(MLP((6,), width=8), 8, K, HeadSpec(**heads)), SGD())
 
 
-def noisy(logits, log_variance, class_log_variance):
-    return Output(logits, logits, log_variance, class_log_variance)
+def noisy(logits, instance_std, class_std):
+    return Output(logits, logits, instance_std, class_std)
+
+
+def integrated(prediction):
+    """Integrated predictions from passes that all give `prediction`."""
+    log = prediction.log()
+    return IntegratedPredictions(log, -(prediction * log).nansum(1), None)
 
 
 class TestMonteCarloDropout:
@@ -66,7 +72,7 @@ class TestMonteCarloDropout:
         learner = new_learner(dropout=0.5, dropout_place=place, logit_noise=logit_noise)
         network, inputs = learner.network, next(toy_data("vector").in_order()).inputs
         with evaluating(learner), torch.no_grad():
-            found, std = monte_carlo_dropout(network, inputs, members=[1, 2, 3])
+            found = monte_carlo_dropout(network, inputs, members=[1, 2, 3])
             members, noises = [], []
             for seed in (1, 2, 3):
                 generator, values = torch.Generator().manual_seed(seed), network.trunk(inputs)
@@ -76,20 +82,23 @@ class TestMonteCarloDropout:
                 features = values * network.dropout.draw_mask(values, generator)
                 members.append(network.head(features).softmax(1))
                 if logit_noise:
-                    noises.append((network.noise_head(features).clamp(-10, 4) / 2).exp())
+                    noises.append(nn.functional.softplus(network.noise_head(features)))
         assert not torch.allclose(members[0], members[1])
-        torch.testing.assert_close(found.exp(), torch.stack(members).mean(0))
-        assert (std is None) == (not logit_noise)
+        torch.testing.assert_close(found.prediction, torch.stack(members).mean(0))
+        entropies = [-(each * each.log()).sum(1) for each in members]
+        torch.testing.assert_close(found.entropy_of_passes, torch.stack(entropies).mean(0))
+        assert (found.instance_std is None) == (not logit_noise)
         if logit_noise:
-            torch.testing.assert_close(std, torch.stack(noises).mean(0))
+            torch.testing.assert_close(found.instance_std, torch.stack(noises).mean(0))
 
     def test_every_example_meets_the_same_members(self):
         """Copies of an example get the same prediction in any batch."""
         learner = new_learner(dropout=0.5)
         members = draw_mask_seeds(learner.network, 4)
         inputs = torch.randn(6, 6).repeat(3, 1)
-        whole, _ = monte_carlo_dropout(learner.network.eval(), inputs, members)
-        parts = [monte_carlo_dropout(learner.network, part, members)[0] for part in inputs.split(5)]
+        network = learner.network.eval()
+        whole = monte_carlo_dropout(network, inputs, members).prediction
+        parts = [monte_carlo_dropout(network, each, members).prediction for each in inputs.split(5)]
         torch.testing.assert_close(torch.cat(parts), whole)
         torch.testing.assert_close(whole[:6], whole[12:])
 
@@ -118,10 +127,11 @@ class TestMonteCarloDropout:
         assert (len(early), len(last)) == (1, 7)
 
     def test_the_instance_noise_is_reported_as_a_standard_deviation(self):
-        """The noise head starts at log-variance −4 with zero weights: exp(−4 / 2)."""
+        """The noise head starts with zero weights, so every example has the initial noise."""
         data = toy_data("vector")
-        found = integrate_predictions(new_learner(logit_noise=True), data, passes=2)
-        expected = torch.full((len(data), K), math.exp(-2))
+        learner = new_learner(logit_noise=True, instance_std=0.4)
+        found = integrate_predictions(learner, data, passes=2)
+        expected = torch.full((len(data), K), 0.4)
         torch.testing.assert_close(found.instance_std, expected)
         assert integrate_predictions(new_learner(), data, passes=2).instance_std is None
 
@@ -130,15 +140,14 @@ class TestLoss:
     def test_it_is_minus_log_of_the_integrated_prediction_of_the_given_label(self):
         """Equation 1. ŷ = (.7, .2, .1) with label 1: −log .2 = 1.6094."""
         prediction = torch.tensor([[0.7, 0.2, 0.1], [0.05, 0.05, 0.9]])
-        losses = IntegratedPredictions(prediction.log(), None).given_losses(torch.tensor([1, 2]))
+        losses = integrated(prediction).given_losses(torch.tensor([1, 2]))
         torch.testing.assert_close(losses, torch.tensor([1.6094, 0.1054]), rtol=0, atol=1e-4)
-        torch.testing.assert_close(
-            IntegratedPredictions(prediction.log(), None).prediction, prediction
-        )
+        torch.testing.assert_close(integrated(prediction).prediction, prediction)
 
     def test_it_is_not_more_than_that_of_a_probability_of_1e_minus_8(self):
         log_probability = torch.tensor([[0.0, -400.0, -500.0]])
-        losses = IntegratedPredictions(log_probability, None).given_losses(torch.tensor([1]))
+        found = IntegratedPredictions(log_probability, torch.zeros(1), None)
+        losses = found.given_losses(torch.tensor([1]))
         torch.testing.assert_close(losses, torch.tensor([-math.log(1e-8)]))
 
 
@@ -162,21 +171,34 @@ class TestEntropy:
     )
     def test_it_lies_between_zero_and_one(self, rows):
         log_probability = torch.tensor(rows).log_softmax(1)
-        for scaling in ENTROPY_SCALINGS.values():
-            entropy = scaling(log_probability)
-            assert entropy.shape == (len(rows),)
-            assert ((entropy >= 0) & (entropy <= 1)).all()
+        found = IntegratedPredictions(log_probability, torch.zeros(len(rows)), None)
+        for scaling in DOUBT_SCALINGS.values():
+            for kind in ("entropy", "mutual_information"):
+                doubt = scaling(found.doubt(kind), 4)
+                assert doubt.shape == (len(rows),)
+                assert ((doubt >= 0) & (doubt <= 1)).all()
+
+    def test_mutual_information_is_nought_where_all_passes_say_the_same(self):
+        """A toss-up that every pass calls a toss-up: ambiguous, but nothing to be learned."""
+        same = integrated(torch.tensor([[0.5, 0.5]]))
+        assert float(same.doubt("entropy")) == pytest.approx(math.log(2))
+        assert float(same.doubt("mutual_information")) == pytest.approx(0, abs=1e-6)
+
+    def test_mutual_information_is_the_entropy_where_the_passes_are_sure_and_disagree(self):
+        """Half of the passes are sure of the one class, half of the other: H = log 2, mean 0."""
+        torn = IntegratedPredictions(torch.tensor([[0.5, 0.5]]).log(), torch.zeros(1), None)
+        assert float(torn.doubt("mutual_information")) == pytest.approx(math.log(2))
 
     def test_ranged_it_runs_from_the_surest_to_the_least_sure(self):
         """Three rows: (e − low) / (high − low)."""
         log_probability = torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]]).log_softmax(1)
-        low, middle, high = normalised_entropy(log_probability).flip(0).tolist()
+        entropy = normalised_entropy(log_probability)
+        low, middle, high = entropy.flip(0).tolist()
         expected = torch.tensor([1.0, (middle - low) / (high - low), 0.0])
-        torch.testing.assert_close(range_scaled_entropy(log_probability), expected)
+        torch.testing.assert_close(scale_by_range(entropy, 2), expected)
 
     def test_ranged_it_is_nought_where_all_are_as_sure(self):
-        log_probability = torch.zeros(4, 3).log_softmax(1)
-        assert (range_scaled_entropy(log_probability) == 0).all()
+        assert (scale_by_range(torch.full((4,), 0.7), 3) == 0).all()
 
 
 class TestLogitNoise:
@@ -184,7 +206,7 @@ class TestLogitNoise:
 
     @pytest.mark.parametrize("shared", [False, True])
     def test_without_variance_it_is_the_plain_log_softmax(self, shared):
-        nothing = torch.full((2, K), -90.0), torch.full((K, K), -90.0)
+        nothing = torch.zeros(2, K), torch.zeros(K, K)
         found = CorruptedLogProbability(5, shared=shared)(noisy(self.logits, *nothing))
         torch.testing.assert_close(found, self.logits.log_softmax(1))
         torch.testing.assert_close(
@@ -193,34 +215,33 @@ class TestLogitNoise:
 
     @pytest.mark.parametrize("shared", [False, True])
     def test_it_is_a_log_probability(self, shared):
-        output = noisy(self.logits, torch.zeros(2, K), torch.zeros(K, K))
+        output = noisy(self.logits, torch.ones(2, K), torch.ones(K, K))
         found = CorruptedLogProbability(4, shared=shared)(output)
         assert found.shape == (2, K)
         torch.testing.assert_close(found.logsumexp(1), torch.zeros(2))
 
     def test_the_local_variance_by_hand(self, monkeypatch):
-        """Variance on logit i: exp(s_i) + Σ_j exp(S_ij)·v_j².
+        """Variance on logit i: s_i² + Σ_j S_ij²·v_j²; the sign of S does not matter.
 
-        v = (1, −2, .5), s = log(1, 4, 9), S = log of ((1, 2, 4), (0⁺, 1, 0⁺), (3, 0⁺, 0⁺)):
+        v = (1, −2, .5), s = (1, 2, 3), S² = ((1, 2, 4), (0, 1, 0), (3, 0, 0)):
         1 + 1·1 + 2·4 + 4·.25 = 11;  4 + 1·4 = 8;  9 + 3·1 = 12.
         With every normal draw 1 the logits are v + √variance.
         """
-        zero = 1e-30
-        classes = torch.tensor([[1.0, 2.0, 4.0], [zero, 1.0, zero], [3.0, zero, zero]]).log()
-        output = noisy(self.logits[:1], torch.tensor([[1.0, 4.0, 9.0]]).log(), classes)
+        classes = -torch.tensor([[1.0, 2.0, 4.0], [0.0, 1.0, 0.0], [3.0, 0.0, 0.0]]).sqrt()
+        output = noisy(self.logits[:1], torch.tensor([[1.0, 2.0, 3.0]]), classes)
         monkeypatch.setattr(torch, "randn", ones)
         found = CorruptedLogProbability(2)(output)
         expected = self.logits[:1] + torch.tensor([[11.0, 8.0, 12.0]]).sqrt()
         torch.testing.assert_close(found, expected.log_softmax(1))
 
     def test_the_shared_draw_by_hand(self, monkeypatch):
-        """v̂ = (I + δ)v + δ^x with δ = exp(S/2), δ^x = exp(s/2): every normal draw is 1.
+        """v̂ = (I + δ)v + δ^x with δ = S, δ^x = s: every normal draw is 1.
 
         δ = ((1, 2, 0), (0, 1, 0), (3, 0, 0)), v = (1, −2, .5), δ^x = (1, 2, 3):
         δv = (1 − 4, −2, 3), so v̂ = v + (−2, 0, 6).
         """
-        classes = 2 * torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 0.0], [3.0, 0.0, 0.0]]).log()
-        output = noisy(self.logits[:1], 2 * torch.tensor([[1.0, 2.0, 3.0]]).log(), classes)
+        classes = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 0.0], [3.0, 0.0, 0.0]])
+        output = noisy(self.logits[:1], torch.tensor([[1.0, 2.0, 3.0]]), classes)
         monkeypatch.setattr(torch, "randn", ones)
         found = CorruptedLogProbability(2, shared=True)(output)
         expected = self.logits[:1] + torch.tensor([[-2.0, 0.0, 6.0]])
@@ -235,9 +256,9 @@ class TestLogitNoise:
         of these are allowed.
         """
         torch.manual_seed(0)
-        logits, instance = self.logits[:1], torch.tensor([[0.5, 0.2, 0.1]]).log()
-        classes = torch.tensor([[0.3, 0.1, 0.2], [0.2, 0.05, 0.4], [0.1, 0.3, 0.5]]).log()
-        variance = (instance.exp() + logits.square() @ classes.exp().T)[0]
+        logits, instance = self.logits[:1], torch.tensor([[0.7, 0.4, 0.3]])
+        classes = torch.tensor([[0.5, 0.3, 0.4], [0.4, 0.2, 0.6], [0.3, 0.5, 0.7]])
+        variance = (instance.square() + logits.square() @ classes.square().T)[0]
         corrupted = CorruptedLogProbability(1, shared=shared)
         output = noisy(logits, instance, classes)
         drawn = torch.cat([corrupted(output) for _ in range(8000)])
@@ -249,7 +270,7 @@ class TestLogitNoise:
             assert float(difference.var()) == pytest.approx(spread, rel=4 * math.sqrt(2 / 8000))
 
     def test_shared_is_one_draw_for_the_batch_local_one_for_each(self):
-        twins = noisy(self.logits[[0, 0]], torch.full((2, K), -90.0), torch.zeros(K, K))
+        twins = noisy(self.logits[[0, 0]], torch.zeros(2, K), torch.ones(K, K))
         torch.manual_seed(0)
         shared = CorruptedLogProbability(3, shared=True)(twins)
         torch.testing.assert_close(shared[0], shared[1])
@@ -261,7 +282,7 @@ class TestLogitNoise:
         signs = torch.tensor([1.0, -1.0])[:, None, None]
         monkeypatch.setattr(torch, "randn", lambda *shape, device=None: signs.expand(*shape))
         deviations = torch.tensor([[1.0, 2.0, 3.0]])
-        output = noisy(self.logits[:1], 2 * deviations.log(), torch.full((K, K), -90.0))
+        output = noisy(self.logits[:1], deviations, torch.zeros(K, K))
         found = CorruptedLogProbability(2)(output)
         members = [(self.logits[:1] + sign * deviations).softmax(1) for sign in (1, -1)]
         torch.testing.assert_close(found, torch.stack(members).mean(0).log())
@@ -274,7 +295,7 @@ class TestLogitNoise:
         log_probability[:, 0].sum().backward()
         network = learner.network
         for parameter in (
-            network.class_log_variance,
+            network.class_std,
             network.noise_head.bias,
             network.noise_head.weight,
             network.head.weight,

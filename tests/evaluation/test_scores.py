@@ -34,22 +34,45 @@ def test_calibration_error_is_the_gap_of_confidence_and_accuracy():
     assert calibration_error(np.ones(3), np.ones(3, bool)) == 0
 
 
+def judge(clean, epistemic=None):
+    """A judgement of labels that are all of class 0."""
+    nothing = np.full(len(clean), np.nan)
+    given = np.zeros(len(clean), int)
+    doubt = nothing if epistemic is None else np.array(epistemic)
+    return Judgement(given, np.array(clean), np.full((len(clean), 2), 0.5), doubt, nothing)
+
+
+def detect(judgement, wrong):
+    return detection(judgement, np.array(wrong).astype(int), np.ones(len(wrong), bool), 0.5)
+
+
 def test_detection_at_the_threshold_and_by_rank():
     """Wrong labels score 0.1 and 0.6, right ones 0.4, 0.5 and 0.9; below 0.5 are 0.1 and 0.4.
 
     Pairs (wrong, right) in the right order: 0.1 beats three, 0.6 beats only 0.9: 4 of 6.
     """
-    clean = np.array([0.1, 0.6, 0.4, 0.5, 0.9])
-    wrong = np.array([True, True, False, False, False])
-    scores = detection(clean, wrong, 0.5)
+    scores = detect(judge([0.1, 0.6, 0.4, 0.5, 0.9]), [True, True, False, False, False])
     assert scores["auc"] == pytest.approx(4 / 6)
     assert scores["precision"] == 0.5
     assert scores["recall"] == 0.5
     assert scores["trusted_correct"] == pytest.approx(2 / 3)
+    assert scores["certainty_auc"] is None
+
+
+def test_a_score_is_calibrated_if_it_is_the_share_of_correct_labels():
+    """Four labels of score 0.75, of which three are right: no error; all right: 0.25 off."""
+    assert detect(judge([0.75] * 4), [True, False, False, False])["calibration_error"] == 0
+    assert detect(judge([0.75] * 4), [False] * 4)["calibration_error"] == pytest.approx(0.25)
+
+
+def test_certainty_ranks_by_one_minus_the_epistemic_uncertainty():
+    """Wrong labels have ε of .9 and .2, right ones .1 and .5: three of four pairs are in order."""
+    scores = detect(judge([0.5] * 4, [0.9, 0.2, 0.1, 0.5]), [True, True, False, False])
+    assert scores["certainty_auc"] == pytest.approx(3 / 4)
 
 
 def test_where_nothing_is_wrong_there_is_nothing_to_find():
-    scores = detection(np.array([0.2, 0.9]), np.array([False, False]), 0.5)
+    scores = detect(judge([0.2, 0.9]), [False, False])
     assert scores["auc"] is None
     assert scores["precision"] is None
     assert scores["recall"] is None
@@ -64,8 +87,18 @@ def test_a_label_belongs_to_the_group_of_its_given_class():
     scores = score_judgement(judgement, true, np.array([False, True]), 0.5)
     assert scores["large"]["recall"] == 1
     assert scores["small"]["recall"] == 0
-    groups = by_group(judgement, np.array([2.0, 1.0]), np.array([False, True]))
-    assert groups["small"] == {"epistemic": None, "aleatoric": None, "weight_norm": 1.0}
+    groups = by_group(judgement, {"norm": np.array([2.0, 1.0])}, np.array([False, True]))
+    unknown = {"epistemic": None, "aleatoric": None, "aleatoric_spread": None}
+    assert groups["small"] == unknown | {"norm": 1.0}
+
+
+def test_uncertainties_of_a_group_have_a_mean_and_a_spread():
+    """σ of 1 and 3 in the one class: mean 2, standard deviation 1."""
+    given, prediction = np.array([0, 0, 1]), np.full((3, 2), 0.5)
+    aleatoric = np.array([1.0, 3.0, 5.0])
+    judgement = Judgement(given, np.ones(3), prediction, np.array([0.2, 0.4, 0.9]), aleatoric)
+    large = by_group(judgement, {}, np.array([False, True]))["large"]
+    assert large == {"epistemic": pytest.approx(0.3), "aleatoric": 2.0, "aleatoric_spread": 1.0}
 
 
 def test_ranking_by_hand():

@@ -1,13 +1,11 @@
 """Heads and dropout on a backbone."""
 
-import math
-
 import pytest
 import torch
 from torch import nn
 
 from ulc.errors import InputError
-from ulc.networks.classifier import Classifier, HeadSpec, initial_class_log_variance
+from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.networks.mlp import MLP
 from ulc.networks.narrow_resnet import NarrowResNet
 from ulc.networks.preact_resnet import PreActResNet18
@@ -112,31 +110,29 @@ def test_logits_are_the_head_of_the_features():
     output = network(batch())
     assert torch.allclose(output.logits, network.head(output.features))
     assert torch.equal(output.features, network.backbone(batch()))
-    assert output.log_variance is None
-    assert output.class_log_variance is None
+    assert output.instance_std is None
+    assert output.class_std is None
 
 
-def test_logit_noise_starts_small_and_alike_for_every_example():
-    output = new_classifier(classes=4, logit_noise=True)(batch())
-    assert torch.equal(output.log_variance, torch.full((5, 4), -4.0))
-    assert torch.equal(output.class_log_variance, torch.full((4, 4), -7.0))
+def test_logit_noise_starts_alike_for_every_example():
+    """δ^x at the standard deviation asked for, an entry of δ at 1/√K of it: .6 / √4 = .3."""
+    output = new_classifier(classes=4, logit_noise=True, instance_std=0.5, class_std=0.6)(batch())
+    torch.testing.assert_close(output.instance_std, torch.full((5, 4), 0.5))
+    torch.testing.assert_close(output.class_std, torch.full((4, 4), 0.3))
 
 
-def test_the_logarithm_of_the_variance_stays_in_bounds():
+def test_the_noise_on_a_logit_starts_alike_for_any_number_of_classes():
+    """K logits of 1 add K · (class_std / √K)² to the variance of a logit."""
+    for classes in (2, 10, 100):
+        output = new_classifier(classes=classes, logit_noise=True, class_std=0.4)(batch())
+        assert float(output.class_std.square().sum(1)[0].detach()) == pytest.approx(0.16)
+
+
+def test_the_standard_deviation_stays_in_bounds():
     network = new_classifier(logit_noise=True).eval()
-    for bias, bound in ((-99.0, -10.0), (99.0, 4.0)):
+    for bias, bound in ((-99.0, 1e-3), (99.0, 10.0)):
         nn.init.constant_(network.noise_head.bias, bias)
-        assert torch.equal(network(batch()).log_variance, torch.full((5, 3), bound))
-
-
-@pytest.mark.parametrize("classes", [2, 10, 20])
-def test_the_class_noise_starts_at_minus_seven_to_twenty_classes(classes):
-    assert initial_class_log_variance(classes) == -7
-
-
-def test_the_class_noise_starts_near_minus_nine_at_a_hundred_classes():
-    assert initial_class_log_variance(100) == pytest.approx(-7 - 1.25 * math.log(5))
-    assert initial_class_log_variance(100) == pytest.approx(-9, abs=0.1)
+        assert torch.equal(network(batch()).instance_std, torch.full((5, 3), bound))
 
 
 def test_only_noise_variances_are_not_decayed():
@@ -148,7 +144,7 @@ def test_only_noise_variances_are_not_decayed():
     )
     assert decayed[0] == 5e-4
     assert free[0] == 0
-    assert sorted(free[1]) == ["class_log_variance", "noise_head.bias"]
+    assert sorted(free[1]) == ["class_std", "noise_head.bias"]
     assert sorted(decayed[1] + free[1]) == sorted(names.values())
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -16,14 +17,16 @@ SMALLEST = math.log(1e-8)  # lowest log-probability in a loss; lower ones are cl
 
 @dataclass(frozen=True)
 class IntegratedPredictions:
-    """Mean over T dropout passes for every training example, in data set order.
+    """Mean over T dropout passes for the training examples, in data set order.
 
     log_probability: (N, K) log of the integrated prediction ŷ = mean_t softmax(v_t)
+    entropy_of_passes: (N,) mean entropy of the single passes, mean_t H(softmax(v_t))
     instance_std: (N, K) mean standard deviation of the instance's logit noise; None: the network
         has no logit noise
     """
 
     log_probability: Tensor
+    entropy_of_passes: Tensor
     instance_std: Tensor | None
 
     @property
@@ -35,6 +38,20 @@ class IntegratedPredictions:
         """(N,) ℓ = −log ŷ[given] (paper Eq. 1)."""
         chosen = self.log_probability.gather(1, given[:, None]).squeeze(1)
         return -chosen.clamp(min=SMALLEST)
+
+    def doubt(self, kind: Literal["entropy", "mutual_information"]) -> Tensor:
+        """(N,) entropy H(ŷ), or mutual information H(ŷ) − mean_t H(softmax(v_t)), in nats.
+
+        The entropy is large where an input is ambiguous, and where the passes disagree; the
+        mutual information only where they disagree.
+        """
+        entropy = entropy_of(self.log_probability, 1)
+        return entropy if kind == "entropy" else entropy - self.entropy_of_passes
+
+
+def entropy_of(log_probability: Tensor, classes: int) -> Tensor:
+    """Entropies in nats of log-probabilities; `classes` is the dimension of the classes."""
+    return -(log_probability.exp() * log_probability).sum(classes)
 
 
 def draw_mask_seeds(network: Classifier, count: int) -> list[int]:
@@ -48,17 +65,18 @@ def draw_mask_seeds(network: Classifier, count: int) -> list[int]:
 @torch.no_grad()
 def monte_carlo_dropout(
     network: Classifier, inputs: Tensor, members: Sequence[int]
-) -> tuple[Tensor, Tensor | None]:
-    """(B, K) log of the mean softmax over dropout passes, and (B, K) mean std of instance noise.
-
-    The second value is None if the network has no logit noise. All dropout passes share one pass
-    through the trunk.
+) -> IntegratedPredictions:
+    """Integrated predictions for a batch; all dropout passes share one pass through the trunk.
 
     members: seeds of the dropout masks, one for each pass
     """
-    logits, log_variance = network.members(network.trunk(inputs), members)
-    log_mean = logits.log_softmax(1).logsumexp(0).T - math.log(len(logits))
-    return log_mean, None if log_variance is None else (log_variance / 2).exp().mean(0).T
+    logits, std = network.members(network.trunk(inputs), members)
+    passes = logits.log_softmax(1)
+    return IntegratedPredictions(
+        passes.logsumexp(0).T - math.log(len(passes)),
+        entropy_of(passes, 1).mean(0),
+        None if std is None else std.mean(0).T,
+    )
 
 
 def integrate_predictions(
@@ -66,33 +84,39 @@ def integrate_predictions(
 ) -> IntegratedPredictions:
     """Monte-Carlo dropout on the training set, without augmentation, with frozen batch norm.
 
+    The network that predicts is used, with averaged weights if the learner averages them.
+
     passes: number T of dropout passes
     """
-    members = draw_mask_seeds(learner.network, passes)
-    log_means, stds = [], []
-    with evaluating(learner):
-        for batch in data.in_order():
-            log_mean, std = monte_carlo_dropout(learner.network, batch.inputs, members)
-            log_means.append(log_mean)
-            stds.append(std)
-    present = [std for std in stds if std is not None]
-    return IntegratedPredictions(torch.cat(log_means), torch.cat(present) if present else None)
+    network = learner.predictor
+    members = draw_mask_seeds(network, passes)
+    with evaluating(network):
+        parts = [monte_carlo_dropout(network, batch.inputs, members) for batch in data.in_order()]
+    stds = [part.instance_std for part in parts if part.instance_std is not None]
+    return IntegratedPredictions(
+        torch.cat([part.log_probability for part in parts]),
+        torch.cat([part.entropy_of_passes for part in parts]),
+        torch.cat(stds) if stds else None,
+    )
 
 
 def normalised_entropy(log_probability: Tensor) -> Tensor:
     """(N,) entropies of (N, K) log-probabilities, divided by log K: in [0, 1]."""
-    entropy = -(log_probability.exp() * log_probability).sum(1)
-    return (entropy / math.log(log_probability.shape[1])).clamp(0, 1)
+    return scale_by_log_classes(entropy_of(log_probability, 1), log_probability.shape[1])
 
 
-def range_scaled_entropy(log_probability: Tensor) -> Tensor:
-    """(N,) entropies scaled so that the smallest is 0 and the largest 1."""
-    entropy = normalised_entropy(log_probability)
-    low, high = entropy.min(), entropy.max()
-    return (entropy - low) / (high - low).clamp(min=1e-8)
+def scale_by_log_classes(doubt: Tensor, classes: int) -> Tensor:
+    """(N,) entropies or mutual informations in nats, divided by log K: in [0, 1]."""
+    return (doubt / math.log(classes)).clamp(0, 1)
 
 
-ENTROPY_SCALINGS = {"log_classes": normalised_entropy, "range": range_scaled_entropy}
+def scale_by_range(doubt: Tensor, classes: int) -> Tensor:  # noqa: ARG001 (as the other scaling)
+    """(N,) entropies or mutual informations, scaled so that the smallest is 0, the largest 1."""
+    low, high = doubt.min(), doubt.max()
+    return ((doubt - low) / (high - low).clamp(min=1e-8)).clamp(0, 1)
+
+
+DOUBT_SCALINGS = {"log_classes": scale_by_log_classes, "range": scale_by_range}
 
 
 def plain_log_probability(output: Output) -> Tensor:
@@ -106,7 +130,7 @@ class CorruptedLogProbability:
 
     draws: number T of noise draws
     local (shared=False): each example draws its own noise on logit i, with variance
-    exp(s_i) + Σ_j exp(S_ij)·v_j²: the same distribution per example, with less gradient variance
+    s_i² + Σ_j S_ij²·v_j²: the same distribution per example, with less gradient variance
     shared (shared=True): one K×K draw of δ per pass for the whole batch, as in Algorithm 1
     """
 
@@ -114,20 +138,19 @@ class CorruptedLogProbability:
     shared: bool = False
 
     def __call__(self, output: Output) -> Tensor:
-        """(B, K) log-probabilities, from the logits and variances of a network's output."""
-        if output.log_variance is None or output.class_log_variance is None:
+        """(B, K) log-probabilities, from the logits and noise of a network's output."""
+        if output.instance_std is None or output.class_std is None:
             raise ValueError(
                 "the network has no logit noise; make it with HeadSpec(logit_noise=True)"
             )
         # Examples are columns, as in the paper; torch's softmax is much faster in this layout.
-        logits, log_variance = output.logits.T.contiguous(), output.log_variance.T
-        class_log_variance, device = output.class_log_variance, logits.device
+        logits, instance_std = output.logits.T.contiguous(), output.instance_std.T
+        class_std, device = output.class_std, logits.device
         normal = torch.randn(self.draws, *logits.shape, device=device)
         if self.shared:
-            drawn = torch.randn(self.draws, *class_log_variance.shape, device=device)
-            delta = (class_log_variance / 2).exp() * drawn
-            corrupted = logits + delta @ logits + (log_variance / 2).exp() * normal
+            delta = class_std * torch.randn(self.draws, *class_std.shape, device=device)
+            corrupted = logits + delta @ logits + instance_std * normal
         else:
-            variance = log_variance.exp() + class_log_variance.exp() @ logits.square()
+            variance = instance_std.square() + class_std.square() @ logits.square()
             corrupted = torch.addcmul(logits, variance.sqrt(), normal)
         return corrupted.log_softmax(1).logsumexp(0).T - math.log(self.draws)

@@ -12,7 +12,7 @@ from ulc.config import Spec
 from ulc.errors import InputError
 from ulc.networks.dropout import Dropout
 
-LOG_VARIANCES = (-10.0, 4.0)  # smallest and largest log-variance of the instance's logit noise
+STDS = (1e-3, 10.0)  # smallest and largest standard deviation of the instance's logit noise
 
 
 class HeadSpec(Spec):
@@ -20,26 +20,33 @@ class HeadSpec(Spec):
 
     dropout: probability of dropping a value; 0: no dropout
     dropout_place: feature: on the pooled features; last_stage: also before the last stage
-    logit_noise: whether the network learns variances of noise on its logits
+    logit_noise: whether the network learns standard deviations of noise on its logits
+    instance_std: initial standard deviation of the instance's noise on each logit
+    class_std: initial standard deviation of the class noise that all classes together add to a
+        logit, if each has a logit of 1; one entry of the matrix starts at 1/√K of it
+    noise_lr: learning rate of the noise that examples share, relative to that of the network
     """
 
     dropout: float = 0.0
     dropout_place: Literal["feature", "last_stage"] = "feature"
     logit_noise: bool = False
+    instance_std: float = 1.0
+    class_std: float = 0.3
+    noise_lr: float = 1.0
 
 
 class Output(NamedTuple):
     """The output of a network for a batch.
 
     logits: (B, K); features: (B, D) pooled features
-    log_variance: (B, K) log-variance of the instance's logit noise; None: no logit noise
-    class_log_variance: (K, K) log-variance of the class noise; None: no logit noise
+    instance_std: (B, K) standard deviation of the instance's logit noise; None: no logit noise
+    class_std: (K, K) standard deviation of the class noise, of any sign; None: no logit noise
     """
 
     logits: Tensor
     features: Tensor
-    log_variance: Tensor | None = None
-    class_log_variance: Tensor | None = None
+    instance_std: Tensor | None = None
+    class_std: Tensor | None = None
 
 
 class Classifier(nn.Module):
@@ -63,14 +70,15 @@ class Classifier(nn.Module):
         self.dropout = Dropout(spec.dropout) if spec.dropout > 0 else None
         self.head = nn.Linear(features, classes)
         self.noise_head: nn.Linear | None = None
-        self.class_log_variance: nn.Parameter | None = None
+        self.class_std: nn.Parameter | None = None
         if spec.logit_noise:
             self.noise_head = nn.Linear(features, classes)
             nn.init.zeros_(self.noise_head.weight)
-            # Little noise at first, so that warm-up starts near cross entropy.
-            nn.init.constant_(self.noise_head.bias, -4.0)
-            start = initial_class_log_variance(classes)
-            self.class_log_variance = nn.Parameter(torch.full((classes, classes), start))
+            nn.init.constant_(self.noise_head.bias, math.log(math.expm1(spec.instance_std)))
+            # A free standard deviation: the gradient of a log-variance has the variance as a
+            # factor, so a small one would stay where it starts.
+            start = spec.class_std / math.sqrt(classes)
+            self.class_std = nn.Parameter(torch.full((classes, classes), start))
 
     def forward(self, inputs: Tensor) -> Output:
         """The output for (B, …) inputs."""
@@ -98,8 +106,8 @@ class Classifier(nn.Module):
         outputs = F.linear(self.drop(hidden), *self.heads())
         if self.noise_head is None:
             return Output(outputs, hidden)
-        logits, log_variance = outputs.chunk(2, 1)
-        return Output(logits, hidden, log_variance.clamp(*LOG_VARIANCES), self.class_log_variance)
+        logits, raw = outputs.chunk(2, 1)
+        return Output(logits, hidden, instance_std(raw), self.class_std)
 
     def clean_logits(self, inputs: Tensor) -> Tensor:
         """(B, K) logits without dropout and noise; batch norm stays in its mode."""
@@ -109,7 +117,7 @@ class Classifier(nn.Module):
         return self.head(hidden)
 
     def members(self, hidden: Tensor, seeds: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """(T, K, B) logits of T dropout passes, and their log-variances (None: no logit noise).
+        """(T, K, B) logits of T dropout passes, and stds of their noise (None: no logit noise).
 
         Each seed draws the dropout masks of one pass, the same for all rows of all batches.
         Without dropout there is one pass.
@@ -132,8 +140,8 @@ class Classifier(nn.Module):
             outputs = self.masked_heads(hidden, masks)
         if self.noise_head is None:
             return outputs, None
-        logits, log_variance = outputs.chunk(2, 1)
-        return logits, log_variance.clamp(*LOG_VARIANCES)
+        logits, raw = outputs.chunk(2, 1)
+        return logits, instance_std(raw)
 
     def masked_heads(self, features: Tensor, masks: Tensor) -> Tensor:
         """(T, M, B) outputs of all heads for (B, D) features under (T, D) dropout masks.
@@ -161,23 +169,20 @@ class Classifier(nn.Module):
         return values if self.dropout is None else self.dropout(values)
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, object]]:
-        """Parameter groups for an optimiser; the log-variances of noise have no weight decay.
+        """Parameter groups for an optimiser; the second holds the noise that all examples share.
 
-        Decay would pull a log-variance to 0, and so the variance to 1.
+        That is the bias of the noise head and the class noise. They have no weight decay, which
+        would pull the noise to a fixed value, and a learning rate of their own.
         """
-        free = {id(self.class_log_variance)}
-        if self.noise_head is not None:
-            free.add(id(self.noise_head.bias))
-        decayed = [each for each in self.parameters() if id(each) not in free]
-        undecayed = [each for each in self.parameters() if id(each) in free]
+        free = [] if self.noise_head is None else [self.noise_head.bias, self.class_std]
+        shared = {id(each) for each in free}
+        decayed = [each for each in self.parameters() if id(each) not in shared]
         groups: list[dict[str, object]] = [{"params": decayed, "weight_decay": weight_decay}]
-        return groups + ([{"params": undecayed, "weight_decay": 0.0}] if undecayed else [])
+        if free:
+            groups.append({"params": free, "weight_decay": 0.0, "lr_factor": self.spec.noise_lr})
+        return groups
 
 
-def initial_class_log_variance(classes: int) -> float:
-    """Initial log-variance of the class noise.
-
-    It is −7 for up to twenty classes and falls to −9 for a hundred, because the noise of a logit
-    is a sum over classes.
-    """
-    return -7.0 - 1.25 * max(0.0, math.log(classes / 20))
+def instance_std(raw: Tensor) -> Tensor:
+    """Standard deviations from the output of the noise head: softplus, within `STDS`."""
+    return F.softplus(raw).clamp(*STDS)

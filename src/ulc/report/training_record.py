@@ -28,6 +28,20 @@ SHARES = (
     (("held_out", "agreement"), "held-out labels predicted", "wrong-line"),
     (("labels", "auc"), "AUC of finding wrong labels", "grey-line"),
 )
+DOUBT = (
+    (("labels", "large", "certainty_auc"), "AUC of 1 − ε, large classes", "right-line"),
+    (("labels", "small", "certainty_auc"), "AUC of 1 − ε, small classes", "wrong-line"),
+    (("train", "moved_by_doubt"), "labels that ε moves across the threshold", "grey-line"),
+)
+INSTANCE_NOISE = (
+    (("groups", "large", "aleatoric"), "large classes", "right-line"),
+    (("groups", "small", "aleatoric"), "small classes", "wrong-line"),
+    (("groups", "large", "aleatoric_spread"), "spread over examples", "grey-line"),
+)
+CLASS_NOISE = (
+    (("groups", "large", "class_noise"), "large classes", "right-line"),
+    (("groups", "small", "class_noise"), "small classes", "wrong-line"),
+)
 FIGURES = (
     (
         "Training loss",
@@ -49,6 +63,27 @@ FIGURES = (
         True,
         "How often the model is right on new examples, with equal weight for every class. "
         "A fall late in training means that the model learns wrong labels.",
+    ),
+    (
+        "Epistemic uncertainty (EUM)",
+        DOUBT,
+        True,
+        "How well certainty alone tells right labels from wrong ones (50 %: not at all; below: "
+        "wrong labels are on examples of which the networks are sure), and the share of labels "
+        "whose trust it changes.",
+    ),
+    (
+        "Instance noise (AUL)",
+        INSTANCE_NOISE,
+        False,
+        "Standard deviation of the noise on the logits that the networks learn for each example.",
+    ),
+    (
+        "Class noise (AUL)",
+        CLASS_NOISE,
+        False,
+        "Standard deviation of an entry of the class noise. A curve that stays at its start means "
+        "that this part of the method does nothing.",
     ),
 )
 MOST = 5  # warnings of one kind that are shown

@@ -116,8 +116,9 @@ class Model:
                     monte_carlo_dropout(network, inputs, seeds)
                     for network, seeds in zip(self.members, masks, strict=True)
                 ]
-                entropies.append(torch.stack([normalised_entropy(p) for p, _ in passed]).mean(0))
-                stds = [std for _, std in passed if std is not None]
+                entropy = [normalised_entropy(each.log_probability) for each in passed]
+                entropies.append(torch.stack(entropy).mean(0))
+                stds = [each.instance_std for each in passed if each.instance_std is not None]
                 noises += [torch.stack(stds).mean((0, 2))] if stds else []
         aleatoric = array(torch.cat(noises)) if noises else None
         return Uncertainty(array(torch.cat(entropies)), aleatoric)
