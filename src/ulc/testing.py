@@ -335,11 +335,11 @@ def works_with_any_number_of_examples(case: Case) -> None:
 
 
 def check_training(case: Case, data: TensorData) -> None:
-    """Train through all phases, and check records, judgement and weight norms."""
+    """Train through all phases, and check records, judgement and measures of classes."""
     algorithm, records = case.trained(data)
     check_records(records)
     check_judgement(algorithm.judge(), data)
-    check_norms(algorithm, data)
+    check_class_measures(algorithm, data)
 
 
 def does_not_change_the_data(case: Case) -> None:
@@ -399,17 +399,17 @@ def check_records(records: Sequence[Record]) -> None:
             require(fine, f"epoch {epoch}: {name} is {value!r}")
 
 
-def weight_norms_for_every_class(case: Case) -> None:
-    """`weight_norms` has one number for each class."""
+def measures_every_class(case: Case) -> None:
+    """Each of its `class_measures` has one finite number for each class."""
     data = case.data()
-    check_norms(case.build(data), data)
+    check_class_measures(case.build(data), data)
 
 
-def check_norms(algorithm: Algorithm, data: TensorData) -> None:
-    """Check shape and sign of the weight norms."""
-    norms = algorithm.weight_norms()
-    require(norms.shape == (data.num_classes,), f"weight_norms has shape {norms.shape}")
-    require(bool((norms >= 0).all()), "weight_norms has a negative or undefined norm")
+def check_class_measures(algorithm: Algorithm, data: TensorData) -> None:
+    """Check shape and values of the measures of classes."""
+    for name, values in algorithm.class_measures().items():
+        require(values.shape == (data.num_classes,), f"{name} has shape {values.shape}")
+        require(bool(np.isfinite(values).all()), f"{name} has a value that is not finite")
 
 
 def reports_every_epoch(case: Case) -> None:
@@ -443,7 +443,7 @@ LAWS: dict[str, Callable[[Case], None]] = {
         prints_nothing,
         needs_only_the_protocol,
         records_finite_floats,
-        weight_norms_for_every_class,
+        measures_every_class,
         reports_every_epoch,
     )
 }

@@ -38,7 +38,7 @@ def test_weight_norms_by_hand():
             head.zero_()
         heads[0][0, :2] = torch.tensor([3.0, 4.0])
         heads[1][2, 0] = 1.0
-    np.testing.assert_allclose(algorithm.weight_norms(), [2.5, 0.0, 0.5])
+    np.testing.assert_allclose(algorithm.class_measures()["weight_norm"], [2.5, 0.0, 0.5])
 
 
 def test_learners_are_found_in_order():

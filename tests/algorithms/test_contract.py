@@ -11,13 +11,17 @@ from ulc.algorithms import ALGORITHMS
 from ulc.algorithms.base import Algorithm
 from ulc.algorithms.cross_entropy import CrossEntropy
 from ulc.algorithms.ulc import ULC
+from ulc.algorithms.ulc_plus import ULCPlus
 from ulc.labels.judgement import Judgement
 from ulc.testing import KINDS, LAWS, Case, check_algorithm, toy_data
 
 UNUSUAL = {
     "dropout_place": "last_stage",
     "logit_noise": "shared",
-    "entropy_scaling": "range",
+    "doubt": "mutual_information",
+    "doubt_scaling": "range",
+    "sgd": {"cosine_epochs": 3, "average_epochs": 0.5},
+    "adam": {"average_epochs": 0.5},
     "refinement": "batch",
     "one_component_guard": True,
     "loss_history": 3,
@@ -29,12 +33,20 @@ UNUSUAL = {
     "refine_labels": True,
     "forget_rate": 0.3,
     "warmup_entropy": 0.5,
+    "class_guard": "anchored",
+    "folds": 3,
+    "cross_fitted": False,
+    "anchored": False,
+    "weighted": False,
+    "balanced": False,
 }
 
 
 # A guess of a toy network is seldom sure, so FixMatch's counts from less.
 EVERY = {name: (cls, {}) for name, cls in ALGORITHMS.items()} | {
-    "ulc-fixmatch": (ULC, {"semi_supervised": "fixmatch", "confidence": 0.4})
+    "ulc-fixmatch": (ULC, {"semi_supervised": "fixmatch", "confidence": 0.4}),
+    "ulc-guarded": (ULC, {"class_guard": "anchored"}),
+    "ulc_plus-crossing": (ULCPlus, {"cross_epochs": 3}),
 }
 
 
@@ -196,8 +208,8 @@ class Records(CrossEntropy):
 class Weighs(CrossEntropy):
     """Gives one norm in all."""
 
-    def weight_norms(self):
-        return super().weight_norms().mean(keepdims=True)
+    def class_measures(self):
+        return {"norm": super().class_measures()["weight_norm"].mean(keepdims=True)}
 
 
 class RunsAlone(CrossEntropy):
@@ -232,7 +244,7 @@ BREACHES = [
     (Peeks, "needs_only_the_protocol"),
     (Records, "records_finite_floats"),
     (Records, "reports_every_epoch"),
-    (Weighs, "weight_norms_for_every_class"),
+    (Weighs, "measures_every_class"),
 ]
 
 

@@ -24,6 +24,7 @@ OPTIONS = {
     "dividemix": PAIRED,
     "elr_plus": {**QUICK, "average": 0.8},
     "ulc": {**PAIRED, "passes": 2},
+    "ulc_plus": {**QUICK, "warmup_epochs": 3, "cross_epochs": 5, "passes": 2},
 }
 SMALL = {"epochs": 8, "width": 32}
 OTHERS = [

@@ -40,7 +40,7 @@ def test_a_comparison_has_plain_training_the_method_and_the_ceiling(spec, tmp_pa
     runs = (found.plain, found.method, found.ceiling)
     assert [run.spec.algorithm for run in runs] == ["ce", "elr_plus", "ce"]
     assert [run.spec.noise.kind for run in runs] == ["symmetric", "symmetric", "none"]
-    assert found.plain.spec.options["sgd"]["milestones"] == [1]  # 15 of 24 epochs, as the preset
+    assert found.plain.spec.options["sgd"]["cosine_epochs"] == 2  # of 24 epochs, as the preset
     again = ulc.compare(own, tmp_path / "runs", device="cpu")
     assert [run.path for run in again.by_title.values()] == [run.path for run in runs]
 

@@ -51,11 +51,14 @@ def test_at_ninety_percent_the_threshold_rises_and_losses_are_averaged():
 
 
 def test_what_the_user_says_goes_first_and_epochs_scale():
-    """30 warm-up epochs of 300 are 6 of 60; milestones likewise; a nested option keeps the rest."""
+    """30 warm-up epochs of 300 are 6 of 60; schedules likewise; a nested option keeps the rest.
+
+    Weights are averaged over one epoch in a training of any length.
+    """
     found = with_preset(spec("fashion"), epochs=20, options={"sgd": {"lr": 0.1}})
     assert found.epochs == 20
     assert found.options["warmup_epochs"] == 5
-    assert found.options["sgd"] == {"lr": 0.1, "milestones": [15]}
+    assert found.options["sgd"] == {"lr": 0.1, "cosine_epochs": 20, "average_epochs": 1.0}
     short = with_preset(spec(), epochs=60).options
     assert (short["warmup_epochs"], short["sgd"]["milestones"]) == (6, [30])
 
@@ -148,13 +151,13 @@ def test_m_correction_takes_the_variant_that_was_best_in_its_paper():
 
 
 def test_epochs_and_options_of_the_spec_go_before_the_preset():
-    """The preset's milestone of 27 in 36 epochs is 15 in 20; its learning rate gives way."""
+    """The preset's cosine of 36 epochs has 20; its learning rate gives way."""
     own = RunSpec(epochs=20, options={"warmup_epochs": 2, "sgd": {"lr": 0.1}})
     found = with_preset(own)
     assert found.epochs == 20
     assert found.options["warmup_epochs"] == 2
     assert found.options["rampup_epochs"] == 2  # 4 of 36 epochs
-    assert found.options["sgd"] == {"lr": 0.1, "milestones": [15]}
+    assert found.options["sgd"] == {"lr": 0.1, "cosine_epochs": 20, "average_epochs": 1.0}
 
 
 def test_epochs_that_equal_the_default_count_as_set():
@@ -210,8 +213,8 @@ class Another(CrossEntropy):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("Default", {"sgd": {"lr": 0.05, "milestones": [27]}}),
-        ("Chosen", {"sgd": {"milestones": [27]}}),
+        ("Default", {"sgd": {"lr": 0.05, "cosine_epochs": 36, "average_epochs": 1.0}}),
+        ("Chosen", {"sgd": {"cosine_epochs": 36, "average_epochs": 1.0}}),
         ("Another", {}),
     ],
 )

@@ -62,7 +62,8 @@ def test_a_run_is_a_folder_that_holds_everything(spec, tmp_path):
     assert {"auc", "average_precision", "precision", "recall", "trusted_correct"} <= set(
         record["labels"]["small"]
     )
-    assert {"epistemic", "aleatoric", "weight_norm"} == set(record["groups"]["small"])
+    measures = {"epistemic", "aleatoric", "aleatoric_spread", "weight_norm", "class_noise"}
+    assert measures == set(record["groups"]["small"])
 
 
 def test_ulc_hands_over_the_outputs_of_algorithm_1(spec, tmp_path):

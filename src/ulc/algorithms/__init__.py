@@ -15,6 +15,7 @@ from ulc.algorithms.m_correction import MCorrection
 from ulc.algorithms.meta_learning import MetaLearning
 from ulc.algorithms.pencil import Pencil
 from ulc.algorithms.ulc import ULC
+from ulc.algorithms.ulc_plus import ULCPlus
 from ulc.config import Spec, configured
 from ulc.errors import InputError
 from ulc.importing import imported
@@ -29,6 +30,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "dividemix": DivideMix,
     "elr_plus": ElrPlus,
     "ulc": ULC,
+    "ulc_plus": ULCPlus,
 }
 
 

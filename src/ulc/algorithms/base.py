@@ -54,9 +54,9 @@ class Algorithm(nn.Module, ABC):
     def networks(self) -> list[Classifier]:
         """The networks that predict together and that a run saves.
 
-        By default these are the networks of all learners.
+        By default these are the networks of all learners, averaged where a learner averages.
         """
-        return [learner.network for learner in self.learners()]
+        return [learner.predictor for learner in self.learners()]
 
     def predict_proba(self, inputs: Tensor) -> Tensor:
         """(B, K) class probabilities for (B, …) inputs, under the training data's class prior."""
@@ -81,6 +81,15 @@ class Algorithm(nn.Module, ABC):
         """
         return Judgement.of(array(self.predictions()), array(self.data.given))
 
+    def learned_prior(self, judgement: Judgement) -> Floats:
+        """(K,) class frequencies that the predictions assume; a balanced prior divides by them.
+
+        By default those among the corrected labels.
+
+        judgement: the algorithm's judgement, in which verified labels may be certain
+        """
+        return judgement.class_prior
+
     @torch.no_grad()
     def predictions(self) -> Tensor:
         """(N, K) predictions for the training set, without augmentation."""
@@ -95,10 +104,13 @@ class Algorithm(nn.Module, ABC):
         """All learners (networks with their optimisers), in order of definition."""
         return [part for part in self.modules() if isinstance(part, Learner)]
 
-    def weight_norms(self) -> Floats:
-        """(K,) norm of each class's weights in the last layer, mean over the networks."""
+    def class_measures(self) -> dict[str, Floats]:
+        """Measures of each class by name, (K,) each; runs record their means by class group.
+
+        By default the norm of the class's weights in the last layer, mean over the networks.
+        """
         norms = [network.head.weight.norm(dim=1) for network in self.networks()]
-        return array(torch.stack(norms).mean(0))
+        return {"weight_norm": array(torch.stack(norms).mean(0))}
 
     def averages(self) -> Averages:
         """New running means for an epoch; after each step they are passed to `on_step`."""

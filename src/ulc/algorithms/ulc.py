@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.averages import Record
+from ulc.blocks.class_guard import ClassGuard
 from ulc.blocks.dividing import divide
 from ulc.blocks.fixmatch import fixmatch_loss
 from ulc.blocks.learner import Learner, each_with_peer, evaluating, make_pair
@@ -19,7 +20,7 @@ from ulc.blocks.losses import negative_entropy, prior_penalty, soft_cross_entrop
 from ulc.blocks.mixmatch import SemiSupervisedLoss, TargetedViews, guess, mixmatch_loss, sharpen
 from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import (
-    ENTROPY_SCALINGS,
+    DOUBT_SCALINGS,
     CorruptedLogProbability,
     integrate_predictions,
     plain_log_probability,
@@ -30,6 +31,7 @@ from ulc.data.training import Batch, TrainingData, paired_batches
 from ulc.labels.judgement import Judgement
 from ulc.networks import NewNetwork
 from ulc.networks.classifier import HeadSpec
+from ulc.typing import Floats
 
 
 class Config(Spec):
@@ -40,15 +42,30 @@ class Config(Spec):
     logit_noise: Literal["off", "local", "shared"] = Field(
         "local", description="off: without AUL; shared: one draw of δ per batch"
     )
+    initial_instance_std: float = Field(
+        1.0, gt=0, description="standard deviation of δ^x at the start"
+    )
+    initial_class_std: float = Field(
+        0.3, gt=0, description="√K times the standard deviation of an entry of δ at the start"
+    )
+    noise_lr: float = Field(
+        1.0, ge=0, description="learning rate of δ and of the bias of δ^x, relative to sgd.lr"
+    )
     passes: int = Field(10, ge=1, description="T: number of dropout passes and of noise draws")
     dropout: float = Field(0.3, ge=0, lt=1)
     dropout_place: Literal["feature", "last_stage"] = "feature"
-    entropy_scaling: Literal["log_classes", "range"] = "log_classes"
+    doubt: Literal["entropy", "mutual_information"] = Field(
+        "entropy", description="ε: of the integrated prediction; or between it and the passes"
+    )
+    doubt_scaling: Literal["log_classes", "range"] = "log_classes"
     monotone: bool = Field(True, description="a smaller loss is never less likely clean")
     one_component_guard: bool = Field(
         False, description="trust a class that one component explains"
     )
     mixture: Literal["gaussian", "beta"] = "gaussian"
+    class_guard: Literal["off", "anchored"] = Field(
+        "off", description="anchored: keep classes that would die out (not in the paper)"
+    )
     threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels with ω ≥ τ are trusted")
     loss_history: int = Field(1, ge=1, description="epochs over which to average losses; 5 at 90 %")
     refinement: Literal["epoch", "batch"] = Field(
@@ -56,7 +73,9 @@ class Config(Spec):
     )
     warmup_epochs: int = Field(30, ge=0)
     warmup_batch_size: int = Field(128, ge=2)
-    warmup_entropy: float = Field(1.0, ge=0, description="weight of the confidence penalty")
+    warmup_entropy: float = Field(
+        0.0, ge=0, description="weight of the confidence penalty; 1 for asymmetric noise"
+    )
     semi_supervised: Literal["mixmatch", "fixmatch"] = "mixmatch"
     temperature: float = Field(0.5, gt=0, description="mixmatch: T of sharpening")
     mixup_alpha: float = Field(4.0, ge=0, description="mixmatch: α of mixup")
@@ -87,7 +106,12 @@ class ULC(Algorithm):
         self.threshold = config.threshold
         noisy = config.logit_noise != "off"
         heads = HeadSpec(
-            dropout=config.dropout, dropout_place=config.dropout_place, logit_noise=noisy
+            dropout=config.dropout,
+            dropout_place=config.dropout_place,
+            logit_noise=noisy,
+            instance_std=config.initial_instance_std,
+            class_std=config.initial_class_std,
+            noise_lr=config.noise_lr,
         )
         self.pair = make_pair(lambda: Learner(new_network(heads), config.sgd))
         self.history = LossHistory(config.loss_history, data.given)
@@ -96,9 +120,10 @@ class ULC(Algorithm):
             monotone=config.monotone,
             one_component_guard=config.one_component_guard,
         )
+        self.guard = ClassGuard(data) if config.class_guard == "anchored" else None
         self.fixmatch = config.semi_supervised == "fixmatch"
         self.views = {"views": 1, "strong": 1} if self.fixmatch else {"views": 2}
-        self.normalised = ENTROPY_SCALINGS[config.entropy_scaling]
+        self.scaled_doubt = DOUBT_SCALINGS[config.doubt_scaling]
         self.log_probability = (
             CorruptedLogProbability(config.passes, shared=config.logit_noise == "shared")
             if noisy
@@ -165,10 +190,14 @@ class ULC(Algorithm):
         ]
         losses = self.history.smooth(torch.stack([each.given_losses(given) for each in integrated]))
         fitted = [self.loss_mixture.fit_predict(each, given, classes) for each in losses]
+        cleans = [each.clean_probability for each in fitted]
+        guarded = self.guard.protect(integrated, cleans) if self.guard is not None else {}
+        moved = []
         for side, own in enumerate(integrated):
-            clean = fitted[1 - side].clean_probability
-            self.doubt[side] = self.normalised(own.log_probability)
+            clean = cleans[1 - side]
+            self.doubt[side] = self.scaled_doubt(own.doubt(self.config.doubt), classes)
             self.trust[side] = compute_trust(clean, self.doubt[side], self.config.doubt_weight)
+            moved.append((clean >= self.threshold) != (self.trust[side] >= self.threshold))
             if self.data.verified is not None:
                 self.trust[side, self.data.verified] = 1
             self.prediction[side] = own.prediction
@@ -178,6 +207,8 @@ class ULC(Algorithm):
             "fallback_classes": sum(float(each.fell_back.sum()) for each in fitted) / 2,
             "one_component_classes": sum(float(each.one_component.sum()) for each in fitted) / 2,
             "losses_not_finite": sum(each.not_finite for each in fitted) / 2,
+            "moved_by_doubt": float(torch.stack(moved).float().mean()),
+            **guarded,
         }
 
     def semi_supervised_loss(
@@ -190,6 +221,8 @@ class ULC(Algorithm):
         learner, peer = each_with_peer(self.pair)[side]
         with evaluating(peer):
             guessed = guess([learner, peer], doubtful.views)
+        if self.guard is not None:
+            guessed = self.guard.align(guessed)
         if targets is not None:
             labels = rows_at(targets, trusted.index)
         else:
@@ -258,11 +291,22 @@ class ULC(Algorithm):
             "epistemic": self.doubt,
             "instance_noise_std": self.instance_std,
         }
-        noises = [learner.network.class_log_variance for learner in self.learners()]
-        stds = [(noise / 2).exp() for noise in noises if noise is not None]
-        if stds:
-            content["class_noise_std"] = torch.stack(stds)
+        if self.config.logit_noise != "off":
+            content["class_noise_std"] = self.class_noise()
         return {name: array(values) for name, values in content.items()}
+
+    def class_measures(self) -> dict[str, Floats]:
+        """Norm of each class's weights, and root mean square of the class noise on its logit."""
+        measures = super().class_measures()
+        if self.config.logit_noise == "off":
+            return measures
+        noise = self.class_noise().square().mean((0, 2)).sqrt()
+        return measures | {"class_noise": array(noise)}
+
+    def class_noise(self) -> Tensor:
+        """(2, K, K) standard deviations σ of the class noise δ, one matrix per network."""
+        stds = [network.class_std for network in self.networks()]
+        return torch.stack([each.detach().abs() for each in stds if each is not None])
 
 
 def compute_trust(clean: Tensor, doubt: Tensor, doubt_weight: float) -> Tensor:

@@ -49,9 +49,9 @@ def train(
 ) -> None:
     """Train, judge every label, and print the results.
 
-    Without data: a demonstration. ULC learns from a part of Fashion-MNIST with half of the classes
-    cut to a tenth and half of the labels wrong, beside cross entropy on the given labels and on
-    the true labels. A stopped run is resumed; a finished one is only read.
+    Without data: a demonstration. ULC and ULC+ learn from a part of Fashion-MNIST with half of the
+    classes cut to a tenth and half of the labels wrong, beside cross entropy on the given labels
+    and on the true labels. A stopped run is resumed; a finished one is only read.
     """
     from ulc.algorithms import configure
     from ulc.config import RunSpec
@@ -66,7 +66,14 @@ def train(
     configure(wanted.algorithm, wanted.options)  # raises an error before anything is trained
     compares = compare or (compare is None and data is None and spec is None)
     if compares:
-        done = compare_behind_bars(wanted, out, device, fresh=fresh, show=not quiet)
+        from ulc.experiments.comparison import compare as comparing
+
+        beside = ("ulc", "ulc_plus") if data is None and spec is None else ()
+        with progress_bars(show=not quiet) as new_progress:
+            compared = comparing(
+                wanted, out, beside=beside, device=device, progress=new_progress, fresh=fresh
+            )
+        done = {title: run.folder for title, run in compared.by_title.items()}
     else:
         if fresh:
             from ulc.training.run import start_fresh
@@ -93,17 +100,6 @@ def refuse_beside_spec(context: typer.Context) -> None:
 def algorithm_title(spec: "RunSpec") -> str:
     """Title of a run: its algorithm and, if there is any, its noise."""
     return spec.algorithm if spec.noise.kind == "none" else f"{spec.algorithm}, {spec.noise.tag}"
-
-
-def compare_behind_bars(
-    spec: "RunSpec", out: Path, device: str, *, fresh: bool, show: bool
-) -> "dict[str, RunFolder]":
-    """Compare the spec with plain training and the ceiling, with a progress bar for each."""
-    from ulc.experiments.comparison import compare
-
-    with progress_bars(show=show) as new_progress:
-        comparison = compare(spec, out, device=device, progress=new_progress, fresh=fresh)
-    return {title: run.folder for title, run in comparison.by_title.items()}
 
 
 def train_behind_bar(
@@ -154,7 +150,7 @@ def print_results(done: "dict[str, RunFolder]", *, as_json: bool, quiet: bool) -
     console.print(
         f"Mean of the last {epochs} epoch{'s' * (epochs > 1)}; groups by true label. The balanced "
         "prior divides by the class frequencies that the method itself estimates."
-        + (" The ceiling is cross entropy on the true labels." if len(done) == 3 else "")
+        + (" The ceiling is cross entropy on the true labels." if len(done) > 1 else "")
     )
     for title, folder in done.items():
         console.print(f"{title}: {folder.path}", soft_wrap=True, highlight=False)

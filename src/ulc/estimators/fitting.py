@@ -237,7 +237,7 @@ def judge_all_rows(
         NetworkSpec(name=network_name(wanted.network), width=wanted.width),
         data.preprocessing,
         rows.class_names,
-        judgement.with_verified(rows.verified[learned]).class_prior,
+        algorithm.learned_prior(judgement.with_verified(rows.verified[learned])),
     )
     others = np.setdiff1d(np.arange(len(rows.given)), learned)
     if len(others):

@@ -50,7 +50,7 @@ def find_preset(spec: RunSpec) -> Preset:
         section = presets[section["images" if spec.data.image else "vectors"]]
     if spec.algorithm not in ALGORITHMS:
         return Preset(section["epochs"], neutral_options(spec.algorithm, section), tuned=False)
-    options = dict(section.get(spec.algorithm, {}))
+    options = merge(recipe_options(spec.algorithm, section), section.get(spec.algorithm, {}))
     epochs = options.pop("epochs", section["epochs"])
     rows = [row for row in section.get("noise", ()) if spec.noise.kind in row["kinds"]]
     if rows:
@@ -60,8 +60,17 @@ def find_preset(spec: RunSpec) -> Preset:
     return Preset(epochs, options)
 
 
+def recipe_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any]:
+    """The data set's recipe (schedule, weight average) for the optimisers of an algorithm.
+
+    section: presets of the data set
+    """
+    known = find_algorithm(algorithm).config_class.model_fields
+    return {name: value for name, value in section.get("recipe", {}).items() if name in known}
+
+
 def neutral_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any]:
-    """The SGD options of cross entropy, for the user's own algorithm; empty if it has no `sgd`.
+    """The recipe and SGD options of cross entropy, for the user's own algorithm with `sgd`.
 
     Values that differ from the defaults of `SGD` stay, because the author has set them. Other
     options of cross entropy are not used: the algorithm may mean something else by their names.
@@ -75,7 +84,7 @@ def neutral_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any
     default, own = SGD(), field.get_default(call_default_factory=True)
     if not isinstance(own, SGD):
         return {}
-    schedule = section["ce"]["sgd"]
+    schedule = merge(section.get("recipe", {}).get("sgd", {}), section["ce"].get("sgd", {}))
     unchanged = {
         name: value
         for name, value in schedule.items()
@@ -85,7 +94,10 @@ def neutral_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any
 
 
 def scale_epochs(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
-    """The options with all counts of epochs and steps multiplied by the factor, at least 1."""
+    """The options with all counts of epochs and steps multiplied by the factor, at least 1.
+
+    `average_epochs` stays: weights are averaged over as many epochs in a longer training.
+    """
 
     def scaled(name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -94,7 +106,7 @@ def scale_epochs(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
             return [max(1, round(factor * each)) for each in value]
         return (
             max(1, round(factor * value))
-            if name.endswith(("_epochs", "_steps")) and value
+            if name.endswith(("_epochs", "_steps")) and value and name != "average_epochs"
             else value
         )
 

@@ -26,7 +26,6 @@ from ulc.training.model import Model
 from ulc.training.own_code import check_own_code, hash_network, hash_own_code
 from ulc.training.recorder import SAVE_EVERY, RunRecorder
 from ulc.training.scores import EpochScores, summarise
-from ulc.typing import Floats
 
 
 def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
@@ -78,14 +77,14 @@ class Training:
     prepared: Prepared
     algorithm: Algorithm
 
-    def assemble_model(self, class_prior: Floats) -> Model:
-        """The model that the algorithm has learned so far."""
+    def assemble_model(self, judgement: Judgement) -> Model:
+        """The model that the algorithm has learned so far; judgement: of the training labels."""
         return Model.of_algorithm(
             self.algorithm,
             self.spec.network,
             self.prepared.training.preprocessing,
             self.prepared.class_names,
-            class_prior,
+            self.algorithm.learned_prior(judgement),
             hash_network(self.spec.network),
         )
 
@@ -175,7 +174,7 @@ def judge_all_rows(training: Training) -> Judgement:
         return judgement
     others = judge_held_out(
         judgement,
-        training.assemble_model(judgement.class_prior),
+        training.assemble_model(judgement),
         held_out,
         passes=int(training.spec.options.get("passes", 1)),
         seed=training.spec.seed,
@@ -199,4 +198,4 @@ def write_results(training: Training, folder: RunFolder, judgement: Judgement) -
     if prepared.held_out is not None:
         outputs["rows"] = prepared.learned
     folder.write_arrays("outputs.npz", outputs)
-    training.assemble_model(labels.judgement_with_verified.class_prior).save(folder)
+    training.assemble_model(labels.judgement_with_verified).save(folder)

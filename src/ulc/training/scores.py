@@ -24,7 +24,7 @@ class EpochScores(Observer):
     def on_epoch(self, epoch: Epoch) -> None:
         """Add the scores to the record of the epoch."""
         algorithm, judgement, small = epoch.algorithm, epoch.judgement, self.truth.small
-        prior = judgement.class_prior
+        prior = algorithm.learned_prior(judgement)
         epoch.record["prior"] = prior.tolist()
         if self.truth.test is not None:
             probability = predict_stored(algorithm, self.truth.test.stored, self.preprocessing)
@@ -38,7 +38,7 @@ class EpochScores(Observer):
             epoch.record["labels"] = score_judgement(
                 judgement, self.truth.train, small, algorithm.threshold
             )
-        epoch.record["groups"] = by_group(judgement, algorithm.weight_norms(), small)
+        epoch.record["groups"] = by_group(judgement, algorithm.class_measures(), small)
 
 
 def summarise(records: Records, epochs: int) -> dict[str, Any]:

@@ -1,0 +1,201 @@
+"""ULC+: trust by networks that have not learned a label, and balanced learning of given labels."""
+
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor, nn
+
+from ulc.algorithms.base import Algorithm, array
+from ulc.blocks.averages import Record
+from ulc.blocks.dividing import likeliest_of_each_class
+from ulc.blocks.label_posterior import AnchoredConfusion
+from ulc.blocks.learner import Learner
+from ulc.blocks.losses import soft_cross_entropy
+from ulc.blocks.mixup import blend, draw_lambda, draw_partner
+from ulc.blocks.uncertainty import integrate_predictions, normalised_entropy
+from ulc.config import SGD, Spec
+from ulc.data.training import TrainingData
+from ulc.labels.judgement import Judgement
+from ulc.networks import NewNetwork
+from ulc.networks.classifier import HeadSpec
+from ulc.typing import Floats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Config(Spec):
+    """Options of ULC+; the numbers of epochs are for 300 epochs."""
+
+    warmup_epochs: int = Field(30, ge=1, description="epochs on given labels, before any trust")
+    cross_epochs: int = Field(150, ge=1, description="epochs in which networks share no label")
+    folds: int = Field(2, ge=2, description="number of networks, and of parts of the data")
+    cross_fitted: bool = Field(
+        True, description="judge labels by networks that have not learned them; false: by all"
+    )
+    anchored: bool = Field(
+        True, description="keep the class frequencies that the given labels imply"
+    )
+    weighted: bool = Field(
+        True, description="weight labels by trust; false: weight 1 from the threshold on, else 0"
+    )
+    balanced: bool = Field(True, description="learn for equal class frequencies")
+    smallest_weight: float = Field(0.05, ge=0, lt=1, description="labels below are left out")
+    mixup_alpha: float = Field(1.0, ge=0)
+    threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels with ω ≥ τ are trusted")
+    passes: int = Field(10, ge=1, description="number of dropout passes")
+    dropout: float = Field(0.3, ge=0, lt=1)
+    batch_size: int = Field(64, ge=2)
+    sgd: SGD = SGD(milestones=(), cosine_epochs=300, average_epochs=1.0)
+
+
+class ULCPlus(Algorithm):
+    """Networks that judge the labels they have not learned, then learn all trusted labels.
+
+    trust: (N,) ω, probability that the given label is right; NaN during warm-up
+    log_prediction: (N, K) log ŷ, by the network that has not learned the example's label
+    learned: (K,) class frequencies among the weighted labels
+    """
+
+    config_class = Config
+    fold: Tensor
+    trust: Tensor
+    posterior: Tensor
+    log_prediction: Tensor
+    learned: Tensor
+
+    def __init__(self, config: Config, data: TrainingData, new_network: NewNetwork) -> None:
+        super().__init__(data)
+        self.config = config
+        self.threshold = config.threshold
+        heads = HeadSpec(dropout=config.dropout)
+        members = [Learner(new_network(heads), config.sgd) for _ in range(config.folds)]
+        self.members = cast("Sequence[Learner]", nn.ModuleList(members))
+        count, classes, device = len(data), data.num_classes, data.given.device
+        self.confusion = AnchoredConfusion(classes, device, anchored=config.anchored)
+        unknown = torch.full((count, classes), torch.nan, device=device)
+        self.register_buffer("fold", torch.randperm(count, device=device) % config.folds)
+        self.register_buffer("trust", unknown[:, 0].clone())
+        self.register_buffer("posterior", unknown.clone())
+        self.register_buffer("log_prediction", unknown.clone())
+        self.register_buffer("learned", torch.full((classes,), 1 / classes, device=device))
+
+    def train_epoch(self, epoch: int) -> Record:
+        """Judge the labels while networks share none; let each network learn its labels."""
+        averages = self.averages()
+        crossing = epoch < self.config.cross_epochs
+        if epoch >= self.config.warmup_epochs and (crossing or not self.has_judged):
+            averages.add(**self.update_trust())
+        weight = self.weights()
+        for number, learner in enumerate(self.members):
+            among = self.rows_of(number, weight, crossing=crossing)
+            mean_weight = weight[among].mean()
+            for batch in self.data.batches(self.config.batch_size, among=among):
+                target = F.one_hot(batch.given, self.data.num_classes).float()
+                target = target * (weight[batch.index] / mean_weight)[:, None]
+                lam = draw_lambda(self.config.mixup_alpha)
+                partner = draw_partner(batch.inputs, lam)
+                logits = learner(blend(batch.inputs, partner, lam)).logits
+                log_probability = (logits + self.log_prior()).log_softmax(1)
+                loss = soft_cross_entropy(log_probability, blend(target, partner, lam))
+                averages.add(loss=learner.descend(loss))
+        return averages.record()
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether there is a trust of every label."""
+        return not bool(self.trust.isnan().any())
+
+    def update_trust(self) -> Record:
+        """Compute ŷ, posterior and trust of every label; return what to record."""
+        given = self.data.given
+        predictions = torch.stack([self.predict_training_set(each) for each in self.members])
+        if self.config.cross_fitted:
+            log_prediction = predictions[self.fold, torch.arange(len(given), device=given.device)]
+        else:
+            log_prediction = predictions.exp().mean(0).clamp(min=1e-30).log()
+        self.log_prediction.copy_(log_prediction)
+        self.posterior.copy_(self.confusion.update(log_prediction, given, self.data.verified))
+        self.trust.copy_(self.posterior.gather(1, given[:, None]).squeeze(1))
+        correct = self.confusion.transition.diagonal()
+        return {
+            "trusted": float((self.trust >= self.threshold).float().mean()),
+            "temperature": float(1 / self.confusion.inverse_temperature),
+            "correct": float(correct.mean()),
+            "least_correct": float(correct.min()),
+            "rarest": float(self.confusion.frequency.min()),
+        }
+
+    def predict_training_set(self, learner: Learner) -> Tensor:
+        """(N, K) log of a network's integrated prediction, under the learned class frequencies."""
+        integrated = integrate_predictions(learner, self.data, self.config.passes)
+        return (integrated.log_probability + self.log_prior()).log_softmax(1)
+
+    def log_prior(self) -> Tensor:
+        """(K,) logit adjustment: log of the learned class frequencies, or 0 if not balanced.
+
+        Networks learn through it, so that without it they predict for equal frequencies.
+        """
+        if not self.config.balanced:
+            return torch.zeros_like(self.learned)
+        return self.learned.clamp(min=1 / len(self.data)).log()
+
+    def weights(self) -> Tensor:
+        """(N,) weight of each given label; also set the learned class frequencies.
+
+        The most trusted label of each class always has a weight.
+        """
+        given, weight = self.data.given, torch.ones_like(self.trust)
+        if self.has_judged:
+            best = likeliest_of_each_class(self.trust.argsort(descending=True, stable=True), given)
+            fewest = self.config.smallest_weight if self.config.weighted else self.threshold
+            used = best | (self.trust >= fewest)
+            kept = self.trust.clamp(min=1e-3) if self.config.weighted else weight
+            weight = torch.where(used, kept, 0.0)
+        frequency = torch.zeros_like(self.learned).index_add_(0, given, weight)
+        self.learned.copy_(frequency / frequency.sum())
+        return weight
+
+    def rows_of(self, number: int, weight: Tensor, *, crossing: bool) -> Tensor:
+        """(M,) positions of the labels that a network learns.
+
+        While networks share no label, these are the labels of the other folds. A network with
+        less than two such labels learns all rows that have a weight.
+        """
+        used = weight > 0
+        own = used & (self.fold != number) if crossing and self.config.cross_fitted else used
+        rows = own.nonzero().squeeze(1)
+        if len(rows) < 2:
+            rows = used.nonzero().squeeze(1)
+        return rows if len(rows) >= 2 else torch.arange(len(weight), device=weight.device)
+
+    def judge(self) -> Judgement:
+        """Judge by the posterior; during warm-up, by the prediction."""
+        if not self.has_judged:
+            return super().judge()
+        unknown = torch.full_like(self.trust, torch.nan)
+        return Judgement(
+            given=array(self.data.given),
+            clean_probability=array(self.trust),
+            prediction=array(self.log_prediction.exp()),
+            epistemic=array(normalised_entropy(self.log_prediction)),
+            aleatoric=array(unknown),
+            posterior=array(self.posterior),
+            score_kind="posterior",
+        )
+
+    def learned_prior(self, judgement: Judgement) -> Floats:  # noqa: ARG002 (known without it)
+        """Equal frequencies if learning is balanced; else those among the weighted labels."""
+        prior = torch.ones_like(self.learned) if self.config.balanced else self.learned
+        return array(prior / prior.sum())
+
+    def outputs(self) -> dict[str, NDArray[Any]]:
+        """The confusion model (P(given | true) and class frequencies) and the fold of each row."""
+        return {
+            "transition": array(self.confusion.transition),
+            "class_frequency": array(self.confusion.frequency),
+            "fold": array(self.fold),
+        }
