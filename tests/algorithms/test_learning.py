@@ -12,7 +12,7 @@ from ulc.algorithms import ALGORITHMS, configure
 from ulc.config import DataSpec, NetworkSpec, RunSpec
 from ulc.data.training import TensorData
 from ulc.networks import network_maker
-from ulc.settings.variants import PAPER, variant
+from ulc.settings.variants import EVERY, variant
 from ulc.testing import SHAPES, toy_data
 
 SIZES = (400, 250, 150)
@@ -23,7 +23,7 @@ OWN = {
     "elr_plus": {"sgd": {"lr": 0.002}, "penalty": 0.5},
     "meta_learning": {"sgd": {"lr": 0.002}, "tasks": 2},
 }
-ROBUST = [name for name in PAPER if name != "ce"]
+ROBUST = [name for name in EVERY if name != "ce"]
 
 
 def learned(name, sizes):

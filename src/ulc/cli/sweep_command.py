@@ -19,10 +19,11 @@ def sweep(
     algorithms: Annotated[
         str,
         typer.Option(
-            help="Names separated by commas; variants of ULC: ulc-without-csm, -eum, -aul, "
-            "ulc-fixmatch, ulc-beta; all: every algorithm and ulc-fixmatch; your own: module:Class."
+            help="Names separated by commas; variants: ulc-without-csm, -eum, -aul, ulc-fixmatch, "
+            "ulc-beta, ulc-guarded, ulc_plus-without-crossing, -anchor, -weights, -balance, -mixup; "
+            "all: every algorithm and ulc-fixmatch; your own: module:Class."
         ),
-    ] = "ce,dividemix,ulc,ulc-without-csm,ulc-without-eum,ulc-without-aul",
+    ] = "ce,dividemix,ulc,ulc-without-csm,ulc-without-eum,ulc-without-aul,ulc_plus",
     seeds: Annotated[str, typer.Option(help="Whole numbers separated by commas.")] = "0,1,2",
     jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
     fresh: Fresh = False,
@@ -37,13 +38,13 @@ def sweep(
     """
     from ulc.cli import parse
     from ulc.experiments.sweep import sweep
-    from ulc.settings.variants import PAPER
+    from ulc.settings.variants import EVERY
 
     def print_path(name: str, run: "Run") -> None:
         if not quiet:
             print(f"{name}: {run.path}", file=sys.stderr)
 
-    names = PAPER if algorithms == "all" else parse.names(algorithms, "--algorithms")
+    names = EVERY if algorithms == "all" else parse.names(algorithms, "--algorithms")
     result = sweep(
         run_options.run_spec(data),
         names or [],

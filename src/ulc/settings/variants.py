@@ -1,4 +1,4 @@
-"""Variants of ULC by name; each differs from ULC in one option."""
+"""Variants of ULC and ULC+ by name; each differs in one option."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,15 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "ulc-without-aul": ("ulc", {"logit_noise": "off"}),
     "ulc-fixmatch": ("ulc", {"semi_supervised": "fixmatch"}),
     "ulc-beta": ("ulc", {"mixture": "beta"}),
+    "ulc-guarded": ("ulc", {"class_guard": "anchored"}),
+    "ulc_plus-without-crossing": ("ulc_plus", {"cross_fitted": False}),
+    "ulc_plus-without-anchor": ("ulc_plus", {"anchored": False}),
+    "ulc_plus-without-weights": ("ulc_plus", {"weighted": False}),
+    "ulc_plus-without-balance": ("ulc_plus", {"balanced": False}),
+    "ulc_plus-without-mixup": ("ulc_plus", {"mixup_alpha": 0.0}),
 }
 
-PAPER = (*ALGORITHMS, "ulc-fixmatch")  # all methods that the paper compares
+EVERY = (*ALGORITHMS, "ulc-fixmatch")  # all methods that the paper compares, and ULC+
 
 
 def variant(
