@@ -1,4 +1,4 @@
-"""Draw the README's picture from the run folders that `ulc train --seed 0` to `2` left.
+"""Draw the README's picture from the run folders that `ulc train --seed 0` to `4` left.
 
 python docs/make_demonstration.py runs docs/demonstration.svg
 """
@@ -25,14 +25,15 @@ import matplotlib.pyplot as plt  # noqa: E402 (after the backend is chosen)
 RUNS = {  # title: (folder name before the seed, colour)
     "cross entropy": ("fashion-half10-sym0.5-ce", "#9aa0a6"),
     "ULC": ("fashion-half10-sym0.5-ulc", "#3b6fb6"),
+    "ULC+": ("fashion-half10-sym0.5-ulc_plus", "#2e8b57"),
     "true labels (ceiling)": ("fashion-half10-clean-ce", "#d9822b"),
 }
 
 
 def main(runs: Path, target: Path) -> None:
-    """Draw three seeds of three trainings as one picture."""
+    """Draw all seeds of all trainings as one picture."""
     folders = {
-        title: [RunFolder.open(path) for path in sorted(runs.glob(f"{name}-s[012]-*"))]
+        title: [RunFolder.open(path) for path in sorted(runs.glob(f"{name}-s[0-4]-*"))]
         for title, (name, _) in RUNS.items()
     }
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
@@ -45,12 +46,14 @@ def bars(axes: plt.Axes, folders: dict[str, list[RunFolder]]) -> None:
     """Accuracy by class group, every run under the balanced prior."""
     for place, (title, several) in enumerate(folders.items()):
         values = 100 * np.mean([last_epochs(folder) for folder in several], axis=0)
-        where = np.arange(3) + 0.27 * (place - 1)
-        drawn = axes.bar(where, values, 0.25, label=title, color=RUNS[title][1])
+        where = np.arange(3) + 0.21 * (place - 1.5)
+        drawn = axes.bar(where, values, 0.2, label=title, color=RUNS[title][1])
         axes.bar_label(drawn, fmt="%.0f", fontsize=8)
     axes.set(xticks=range(3), xticklabels=("small classes", "large classes", "all"))
     axes.set(ylim=(40, 105), ylabel="test accuracy, %")
-    axes.legend(frameon=False, ncols=3, fontsize=8, loc="upper left")
+    axes.legend(
+        frameon=False, ncols=4, columnspacing=1, handlelength=1, fontsize=8, loc="upper left"
+    )
     axes.set_title(f"last epochs, balanced prior, n = {len(several)}", fontsize=9)
 
 
@@ -79,7 +82,7 @@ def curves(axes: plt.Axes, folders: dict[str, list[RunFolder]]) -> None:
             lw=0,
         )
     axes.set(xlabel="epoch", ylim=(40, 105))
-    axes.set_title("balanced prior, epoch by epoch: mean and range of 3 seeds", fontsize=9)
+    axes.set_title("balanced prior, epoch by epoch: mean and range of the seeds", fontsize=9)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ def sweep(
         str,
         typer.Option(
             help="Names separated by commas; variants: ulc-without-csm, -eum, -aul, ulc-fixmatch, "
-            "ulc-beta, ulc-guarded, ulc_plus-without-crossing, -anchor, -weights, -balance, -mixup; "
-            "all: every algorithm and ulc-fixmatch; your own: module:Class."
+            "ulc-beta, ulc-guarded, ulc_plus-without-crossing, -anchor, -weights, -balance, "
+            "-mixup; all: every algorithm and ulc-fixmatch; your own: module:Class."
         ),
     ] = "ce,dividemix,ulc,ulc-without-csm,ulc-without-eum,ulc-without-aul,ulc_plus",
     seeds: Annotated[str, typer.Option(help="Whole numbers separated by commas.")] = "0,1,2",
