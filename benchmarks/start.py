@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 def main(argv: list[str]) -> None:
     parser = new_parser(__doc__)
-    parser.add_argument("--no-train", action="store_true", help="without the three trainings")
+    parser.add_argument("--no-train", action="store_true", help="without the trainings")
     options = parse_options(parser, argv)
     timed = time_in_turns(
         {
@@ -43,7 +43,7 @@ def main(argv: list[str]) -> None:
         timed |= time_in_turns({"ulc train": train_default}, min(3, options.repeats), warm_up=False)
         bounds.append(
             check_bound(
-                "default `ulc train` (three trainings): seconds", timed["ulc train"], "≤", 120.0
+                "default `ulc train` (four trainings): seconds", timed["ulc train"], "≤", 120.0
             )
         )
     rows = [{"what": name, **each.columns("seconds")} for name, each in timed.items()]

@@ -574,7 +574,7 @@ def test_what_the_user_says_goes_before():
     own = {"batch_size": 7, "doubtful_weight": 3.0, "warmup_epochs": 2}
     assert own.items() <= settings("ulc", (4,), 100, 5, own).options.items()
     assert settings("ulc", (4,), 100, 5, None).options["doubtful_weight"] == 1
-    assert "doubtful_weight" not in settings("ulc", (4,), 5_000, 5, None).options
+    assert settings("ulc", (4,), 5_000, 5, None).options["doubtful_weight"] == 5  # the preset
 
 
 @pytest.mark.slow
