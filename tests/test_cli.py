@@ -55,6 +55,7 @@ def test_importing_the_package_imports_nothing_heavy():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_train_imports_neither_a_compiler_nor_scikit_learn(toy, tmp_path):
     """Either takes longer than a short training; only Adam, embeddings and estimators need them."""
     script = (

@@ -50,9 +50,12 @@ EVERY = {name: (cls, {}) for name, cls in ALGORITHMS.items()} | {
 }
 
 
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("ulc-guarded", "ulc_plus-crossing")]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [*ALGORITHMS, "ulc-fixmatch", *SLOW])
 def test_every_algorithm_keeps(name, law, kind):
     cls, options = EVERY[name]
     LAWS[law](Case(cls, kind, options))

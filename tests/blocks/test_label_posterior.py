@@ -67,6 +67,7 @@ def test_its_class_frequencies_are_those_that_labels_and_transition_imply(simula
     torch.testing.assert_close(model.frequency @ model.transition, shares, atol=0.01, rtol=0)
 
 
+@pytest.mark.slow
 def test_predictions_of_another_class_prior_give_the_same_posterior(simulated):
     """The factors a take back most of a prediction's own class frequencies."""
     probability, given, _ = simulated

@@ -188,6 +188,7 @@ def gone(group):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_at_sigterm_a_sweep_ends_its_processes_and_goes_on_another_time(data, tmp_path):
     command = [sys.executable, "-m", "ulc", "sweep", data.path, "--algorithms", "ce", "--seeds"]
@@ -225,6 +226,7 @@ def test_a_handler_of_sigterm_that_the_program_set_stays():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("limit", ["OMP_NUM_THREADS", "affinity"])
 def test_a_sweep_uses_no_more_threads_than_the_process_may(data, tmp_path, limit, jobs):
@@ -251,6 +253,7 @@ def test_a_sweep_uses_no_more_threads_than_the_process_may(data, tmp_path, limit
     assert {json.loads(path.read_text())["threads"] for path in environments} == {1}
 
 
+@pytest.mark.slow
 def test_at_most_so_many_are_trained_at_once(data, tmp_path, monkeypatch):
     """Never three processes with two jobs; each run is reported as it ends."""
     alive, most, finished = set(), [0], []

@@ -41,11 +41,13 @@ def test_the_command_line_trains_with_it(folder, command):
     assert len(list(folder.glob("runs/*/done"))) == 1
 
 
+@pytest.mark.slow
 def test_python_trains_with_it(folder):
     printed = run(folder, "-c", PYTHON[1])
     assert printed.count("Linear(") == 3  # depth = 3
 
 
+@pytest.mark.slow
 def test_the_estimator_trains_with_it(folder):
     assert 0 <= float(run(folder, "-c", PYTHON[2])) <= 1
 
