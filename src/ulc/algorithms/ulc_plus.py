@@ -90,6 +90,7 @@ class ULCPlus(Algorithm):
         if epoch >= self.config.warmup_epochs and (crossing or not self.has_judged):
             averages.add(**self.update_trust())
         weight = self.weights()
+        log_prior = self.log_prior()
         for number, learner in enumerate(self.members):
             among = self.rows_of(number, weight, crossing=crossing)
             mean_weight = weight[among].mean()
@@ -99,7 +100,7 @@ class ULCPlus(Algorithm):
                 lam = draw_lambda(self.config.mixup_alpha)
                 partner = draw_partner(batch.inputs, lam)
                 logits = learner(blend(batch.inputs, partner, lam)).logits
-                log_probability = (logits + self.log_prior()).log_softmax(1)
+                log_probability = (logits + log_prior).log_softmax(1)
                 loss = soft_cross_entropy(log_probability, blend(target, partner, lam))
                 averages.add(loss=learner.descend(loss))
         return averages.record()
