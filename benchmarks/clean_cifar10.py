@@ -121,7 +121,7 @@ def print_summary(network: str, records: Records, environment: dict[str, Any]) -
     """Print the last accuracy and the median seconds of an epoch."""
     accuracy = records[-1]["test"]["training"]["accuracy"]
     training = [record["seconds"]["train"] for record in records]
-    whole = [sum(record["seconds"].values()) for record in records]
+    whole = [record["seconds"]["train"] + record["seconds"]["score"] for record in records]
     print(
         f"{network}: accuracy {100 * accuracy:.2f} % after the last epoch; median seconds an epoch "
         f"{median(training):.1f}, with scores {median(whole):.1f}; minutes {sum(whole) / 60:.1f}; "

@@ -79,13 +79,14 @@ def train(
     """
     records = list(records or ())
     for number in epochs:
-        began = time.perf_counter()
+        began, processor = time.perf_counter(), time.process_time()
         algorithm.on_step = step_callback(number, observers)
         values = algorithm.run_epoch(number)
         algorithm.on_step = None
         check_values(values, number)
         ended = time.perf_counter()
-        records.append({"epoch": number, "train": values, "seconds": {"train": ended - began}})
+        seconds = {"train": ended - began, "processor": time.process_time() - processor}
+        records.append({"epoch": number, "train": values, "seconds": seconds})
         epoch = Epoch(algorithm, records, ended, is_last=number == epochs[-1])
         for observer in observers:
             observer.on_epoch(epoch)

@@ -1,0 +1,136 @@
+"""Train methods with several seeds in named settings, and keep a small record of each training.
+
+    python -m benchmarks grid demonstration,features-1to10-50 --methods ce,ulc --jobs 2 --runs DIR
+
+Each cell (setting, method, seed) is an ordinary run folder in --runs, and a line in
+benchmarks/results/grid/SETTING.jsonl. A command that was stopped goes on; cells with a record of
+the same spec are not repeated. `python -m benchmarks grid_table` prints the records. Settings are
+in benchmarks/grid.toml; methods are the algorithms, the variants of `ulc sweep`, and `ceiling`,
+cross entropy on the true labels. Records of trainings with --set stand beside the others.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+from benchmarks.grid_processes import Job, train_jobs
+from benchmarks.grid_records import (
+    RESULTS,
+    add_record,
+    cell_key,
+    drop_records,
+    is_recorded,
+    make_record,
+    read_records,
+)
+from benchmarks.grid_settings import (
+    FILES,
+    METHODS,
+    Cell,
+    add_file_options,
+    find_setting,
+    make_cell,
+    read_settings,
+)
+from ulc.cli import parse
+from ulc.errors import InputError
+from ulc.training.run import start_fresh
+
+
+def main(argv: list[str]) -> None:
+    options = parse_options(argv)
+    try:
+        cells = plan_cells(options)
+        if options.again:
+            forget_cells(cells, options)
+        failed = train_cells(cells, options)
+    except InputError as error:
+        sys.exit(str(error))
+    for cell, reason in failed:
+        print(f"failed: {cell.name}: {reason}", file=sys.stderr)
+    if failed:
+        sys.exit(1)
+
+
+def parse_options(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks grid",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("settings", metavar="SETTING[,SETTING]", help=f"of {', '.join(read_settings())}")
+    add("--methods", default="ce,ulc,ulc_plus", help=f"of {', '.join(METHODS)}")
+    add("--seeds", default="0,1,2,3,4", help="0,1,2,3,4")
+    add("--set", action="append", default=[], metavar="KEY=VALUE",
+        help="an option of all methods, as in `ulc train`; epochs=N, too")  # fmt: skip
+    add("--jobs", type=int, default=1, help="trainings at once, of one thread each (1)")
+    add("--runs", type=Path, default=Path("runs"), help="folder of the run folders (runs)")
+    add("--results", type=Path, default=RESULTS, help="folder of the records")
+    add("--discard", action="store_true", help="remove each run folder after it is recorded")
+    add("--again", action="store_true", help="remove records and run folders of these cells first")
+    add_file_options(parser)
+    return parser.parse_args(argv)
+
+
+def plan_cells(options: argparse.Namespace) -> list[Cell]:
+    """List the cells seed by seed; raise for every mistake in the options."""
+    files = {name: getattr(options, name) for name in FILES}
+    names = parse.names(options.settings, "SETTING") or []
+    settings = [find_setting(name, files) for name in names]
+    methods = parse.names(options.methods, "--methods") or []
+    seeds = parse.whole_numbers(options.seeds, "--seeds")
+    return [
+        make_cell(setting, method, seed, sorted(options.set))
+        for seed, setting, method in product(seeds, settings, methods)
+    ]
+
+
+def file_of(cell: Cell, results: Path) -> Path:
+    """Return the file of the cell's record."""
+    return results / f"{cell.setting}.jsonl"
+
+
+def forget_cells(cells: Sequence[Cell], options: argparse.Namespace) -> None:
+    """Remove records and run folders, so that the next command goes on if this one is stopped."""
+    for cell in cells:
+        drop_records(file_of(cell, options.results), {cell_key(cell)})
+        start_fresh(cell.spec, options.runs)
+
+
+def train_cells(cells: Sequence[Cell], options: argparse.Namespace) -> list[tuple[Cell, str]]:
+    """Train the cells without a record, and record each; return the failed ones with reasons."""
+    left = [
+        cell
+        for cell in cells
+        if not is_recorded(cell, read_records(file_of(cell, options.results)))
+    ]
+    print(f"{len(cells)} cells, {len(cells) - len(left)} of them recorded before", flush=True)
+    jobs = [Job(cell.spec, options.runs) for cell in left]
+    began, failed = time.monotonic(), []
+    for number, (place, result) in enumerate(train_jobs(jobs, options.jobs), 1):
+        cell = left[place]
+        if isinstance(result, str):
+            failed.append((cell, result))
+        else:
+            add_record(file_of(cell, options.results), make_record(cell, result))
+            if options.discard:
+                start_fresh(cell.spec, options.runs)
+        state = "failed" if isinstance(result, str) else "recorded"
+        print(f"{number}/{len(left)} {cell.name}: {state}; {tell_time(began, number, len(left))}",
+              flush=True)  # fmt: skip
+    return failed
+
+
+def tell_time(began: float, done: int, total: int) -> str:
+    """Tell the minutes since `began`, and how many the rest may take at the same pace."""
+    minutes = (time.monotonic() - began) / 60
+    rest = minutes / done * (total - done)
+    return f"{time.strftime('%H:%M')}, {minutes:.1f} minutes, about {rest:.0f} to go"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

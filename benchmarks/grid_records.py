@@ -1,0 +1,131 @@
+"""Records of the grid: one line of JSON for each finished training, in a file for each setting."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from benchmarks.grid_settings import Cell
+from ulc.algorithms import configure
+from ulc.config import RunSpec
+from ulc.errors import InputError
+from ulc.storage.files import write_whole
+from ulc.storage.run_folder import RunFolder
+
+RESULTS = Path(__file__).parent / "results" / "grid"
+DIGITS = 5
+
+Record = dict[str, Any]
+Key = tuple[str, tuple[str, ...], int]
+
+
+def key_of(record: Record) -> Key:
+    """Return method, changes and seed: a file has one record for each, in this order."""
+    return record["method"], tuple(record["changes"]), record["seed"]
+
+
+def cell_key(cell: Cell) -> Key:
+    return cell.method, cell.changes, cell.seed
+
+
+def hash_spec(spec: RunSpec) -> str:
+    """Return a hash of all that decides the training; of paths only the last part counts."""
+    content = spec.content
+    for section, key in (("data", "path"), ("noise", "file")):
+        if key in content[section]:
+            content[section][key] = Path(content[section][key]).name
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def make_record(cell: Cell, folder: RunFolder) -> Record:
+    """Return the record of a finished training.
+
+    processor_seconds: of the training alone, without scores; one thread
+    options: those that differ from the defaults of the algorithm
+    """
+    summary = folder.read_json("summary.json")
+    spec = cell.spec
+    return {
+        "setting": cell.setting,
+        "method": cell.method,
+        "changes": list(cell.changes),
+        "seed": cell.seed,
+        "spec": hash_spec(spec),
+        "version": version("ulc"),
+        **numbers_of(summary),
+        "processor_seconds": round(processor_seconds(folder), 2),
+        "options": changed_options(spec),
+    }
+
+
+def numbers_of(content: Any) -> Any:
+    """Return nested content with rounded numbers and without lists, which hold single classes."""
+    if isinstance(content, dict):
+        return {
+            key: numbers_of(value) for key, value in content.items() if not isinstance(value, list)
+        }
+    return round(content, DIGITS) if isinstance(content, float) else content
+
+
+def processor_seconds(folder: RunFolder) -> float:
+    """Return the sum over epochs; records of older versions have only the seconds of a clock."""
+    seconds = [record["seconds"] for record in folder.records]
+    return sum(each.get("processor", each["train"]) for each in seconds)
+
+
+def changed_options(spec: RunSpec) -> Record:
+    """Return the options that differ from the defaults of the algorithm, also inside sections."""
+    defaults = configure(spec.algorithm, {}).model_dump(mode="json")
+
+    def differing(options: Record, below: Record) -> Record:
+        found = {}
+        for name, value in options.items():
+            if isinstance(value, dict) and isinstance(below.get(name), dict):
+                value = differing(value, below[name]) or below[name]
+            if value != below.get(name):
+                found[name] = value
+        return found
+
+    return differing(spec.options, defaults)
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read all records of a file; none if there is no file."""
+    if not path.is_file():
+        return []
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise InputError(f"{path}: not lines of JSON ({error}); restore the file") from None
+
+
+def update_records(path: Path, change: Callable[[list[Record]], Sequence[Record]]) -> None:
+    """Replace the records of a file by `change` of them, sorted; two grids may do so at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        records = sorted(change(read_records(path)), key=key_of)
+        lines = [json.dumps(record, ensure_ascii=False, allow_nan=False) for record in records]
+        write_whole(path, "".join(line + "\n" for line in lines).encode())
+
+
+def add_record(path: Path, record: Record) -> None:
+    """Add a record to the file, in place of an older one of the same cell."""
+    drop_records(path, {key_of(record)}, [record])
+
+
+def drop_records(path: Path, keys: set[Key], instead: Sequence[Record] = ()) -> None:
+    """Remove the records with these keys, and add those of `instead`."""
+    update_records(
+        path, lambda records: [each for each in records if key_of(each) not in keys] + [*instead]
+    )
+
+
+def is_recorded(cell: Cell, records: Sequence[Record]) -> bool:
+    """Tell whether there is a record of this cell with the same spec."""
+    wanted = hash_spec(cell.spec)
+    return any(key_of(each) == cell_key(cell) and each["spec"] == wanted for each in records)

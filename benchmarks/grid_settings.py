@@ -1,0 +1,118 @@
+"""Settings and methods of the grid, and the spec of each of its cells."""
+
+import argparse
+import os
+import string
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ulc.algorithms import ALGORITHMS
+from ulc.cli import parse
+from ulc.config import NoiseSpec, RunSpec, checked
+from ulc.errors import InputError
+from ulc.settings.variants import VARIANTS, variant
+from ulc.training.run import resolved
+
+SETTINGS = Path(__file__).with_name("grid.toml")
+CEILING = "ceiling"  # cross entropy on the true labels
+METHODS = (*ALGORITHMS, *VARIANTS, CEILING)
+FILES = {  # name in grid.toml and of the option: environment variable and content
+    "features": ("ULC_FEATURES", "npz of frozen features of CIFAR-10"),
+    "features100": ("ULC_FEATURES100", "npz of frozen features of CIFAR-100"),
+    "human": ("ULC_CIFAR10N", "npz or pt with the labels of CIFAR-10N"),
+    "cifar": ("ULC_CIFAR10", "folder of CIFAR-10"),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Data, imbalance and noise by name; `base` is the spec without a method."""
+
+    name: str
+    title: str
+    base: RunSpec
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training: a method with a seed in a setting.
+
+    changes: epochs and options that differ from the preset, as `key=value`
+    """
+
+    setting: str
+    method: str
+    seed: int
+    spec: RunSpec = field(repr=False)
+    changes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return " ".join([self.setting, self.method, *self.changes, f"seed {self.seed}"])
+
+
+def add_file_options(parser: argparse.ArgumentParser) -> None:
+    """Add an option for each file that settings need; an environment variable is its default."""
+    for name, (variable, content) in FILES.items():
+        about = f"{content}, or ${variable}"
+        parser.add_argument(f"--{name}", default=os.environ.get(variable) or None, help=about)
+
+
+def read_settings(path: Path = SETTINGS) -> dict[str, dict[str, Any]]:
+    """Read the table of settings, as text."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def find_setting(name: str, files: Mapping[str, str | None]) -> Setting:
+    """Return a setting with its files; raise if it is unknown or a file is missing.
+
+    files: paths by the names of FILES; None: not given
+    """
+    table = read_settings()
+    if name not in table:
+        raise InputError(f"no setting is called '{name}'; known: {', '.join(table)}")
+    texts = {"imbalance": "none", "noise": "none", "network": "auto"} | table[name]
+    for key in ("data", "noise"):
+        texts[key] = put_files(texts[key], files, name)
+    base = RunSpec(
+        data=parse.data(texts["data"]),
+        imbalance=parse.imbalance(texts["imbalance"]),
+        noise=parse.noise(texts["noise"]),
+        network=parse.network(texts["network"], {}),
+        **({"epochs": texts["epochs"]} if "epochs" in texts else {}),
+    )
+    return Setting(name, texts["title"], base)
+
+
+def put_files(text: str, files: Mapping[str, str | None], setting: str) -> str:
+    """Replace the names in braces by the paths of files."""
+    for _, name, _, _ in string.Formatter().parse(text):
+        path = files.get(name) if name else ""
+        if path is None:
+            variable, content = FILES[str(name)]
+            raise InputError(f"the setting '{setting}' needs --{name} or ${variable}: {content}")
+        if path and not Path(path).exists():
+            raise InputError(f"--{name} {path}: no such file or folder; correct the path")
+    return text.format_map({name: path or "" for name, path in files.items()})
+
+
+def make_cell(setting: Setting, method: str, seed: int, changes: Sequence[str] = ()) -> Cell:
+    """Return the cell with the spec of its training, with the value of every option.
+
+    changes: `key=value` as after --set; `epochs=N` sets the number of epochs
+    """
+    if method not in METHODS:
+        raise InputError(f"no method is called '{method}'; known: {', '.join(METHODS)}")
+    options = parse.settings(list(changes))
+    epochs = {"epochs": options.pop("epochs")} if "epochs" in options else {}
+    # Only values that are set override those of the preset.
+    content = setting.base.model_dump(exclude_unset=True) | epochs | {"seed": seed}
+    base = checked(RunSpec, content, where="--set")
+    if method == CEILING:
+        spec = variant(base, "ce", options=options).model_copy(update={"noise": NoiseSpec()})
+    else:
+        spec = variant(base, method, options=options)
+    return Cell(setting.name, method, seed, resolved(spec), tuple(changes))
