@@ -26,15 +26,7 @@ from benchmarks.grid_records import (
     make_record,
     read_records,
 )
-from benchmarks.grid_settings import (
-    FILES,
-    METHODS,
-    Cell,
-    add_file_options,
-    find_setting,
-    make_cell,
-    read_settings,
-)
+from benchmarks.grid_settings import METHODS, Cell, add_setting_options, find_settings, make_cell
 from ulc.cli import parse
 from ulc.errors import InputError
 from ulc.training.run import start_fresh
@@ -62,7 +54,7 @@ def parse_options(argv: list[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("settings", metavar="SETTING[,SETTING]", help=f"of {', '.join(read_settings())}")
+    add_setting_options(parser)
     add("--methods", default="ce,ulc,ulc_plus", help=f"of {', '.join(METHODS)}")
     add("--seeds", default="0,1,2,3,4", help="0,1,2,3,4")
     add("--set", action="append", default=[], metavar="KEY=VALUE",
@@ -72,15 +64,12 @@ def parse_options(argv: list[str]) -> argparse.Namespace:
     add("--results", type=Path, default=RESULTS, help="folder of the records")
     add("--discard", action="store_true", help="remove each run folder after it is recorded")
     add("--again", action="store_true", help="remove records and run folders of these cells first")
-    add_file_options(parser)
     return parser.parse_args(argv)
 
 
 def plan_cells(options: argparse.Namespace) -> list[Cell]:
     """List the cells seed by seed; raise for every mistake in the options."""
-    files = {name: getattr(options, name) for name in FILES}
-    names = parse.names(options.settings, "SETTING") or []
-    settings = [find_setting(name, files) for name in names]
+    settings = find_settings(options)
     methods = parse.names(options.methods, "--methods") or []
     seeds = parse.whole_numbers(options.seeds, "--seeds")
     return [

@@ -1,9 +1,11 @@
 """Trainings in processes of one thread each; one that fails does not stop the others."""
 
+import os
 import signal
+import threading
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -31,8 +33,8 @@ class Job:
 def train_jobs(jobs: Sequence[Job], at_once: int) -> Generator[tuple[int, RunFolder | str]]:
     """Train all jobs; yield the position of each, and its folder or the reason of its failure.
 
-    No process is left after an error or a signal. A process whose parent was killed ends after its
-    next step, and the next call resumes its training from the last checkpoint.
+    No process is left after an error or a signal, or if this process is killed. The next call
+    resumes their trainings from the last checkpoints.
     """
     waiting = list(range(len(jobs)))
     working: dict[Connection, tuple[int, SpawnProcess]] = {}
@@ -46,10 +48,9 @@ def train_jobs(jobs: Sequence[Job], at_once: int) -> Generator[tuple[int, RunFol
                 for pipe in cast("list[Connection]", wait(list(working))):
                     place, process = working[pipe]
                     result = receive_result(pipe, process, jobs[place])
-                    if result is not None:
-                        process.join()
-                        del working[pipe]
-                        yield place, result
+                    process.join()
+                    del working[pipe]
+                    yield place, result
         finally:
             for _, process in working.values():
                 process.terminate()
@@ -67,29 +68,32 @@ def start_job(job: Job) -> tuple[Connection, SpawnProcess]:
     return ours, process
 
 
-def receive_result(pipe: Connection, process: SpawnProcess, job: Job) -> RunFolder | str | None:
-    """Return the folder or the reason of a failure; None: only progress was received."""
+def receive_result(pipe: Connection, process: SpawnProcess, job: Job) -> RunFolder | str:
+    """Return the folder of a finished training, or the reason of its failure."""
     try:
-        message = receive(pipe, process, job.spec.folder_name)
+        return RunFolder(cast("Path", receive(pipe, process, job.spec.folder_name)))
     except (InputError, RuntimeError) as error:
         return str(error)
-    return RunFolder.open(message) if isinstance(message, Path) else None
 
 
 def train_job(job: Job, pipe: Connection) -> None:
-    """Train in the new process, and send progress and folder through the pipe."""
+    """Train in the new process, and send the folder or an error through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
     import torch
 
-    from ulc.experiments.progress_pipe import ProgressPipe
     from ulc.training.run import run
 
     torch.set_num_threads(1)
     try:
-        try:
-            folder = run(job.spec, job.out, device="cpu", progress=ProgressPipe(pipe))
-            pipe.send(folder.path)
-        except InputError as error:
-            pipe.send(error)
-    except BrokenPipeError:
-        return  # the parent process has ended
+        pipe.send(run(job.spec, job.out, device="cpu").path)
+    except InputError as error:
+        pipe.send(error)
+
+
+def end_with_parent() -> None:
+    """End this process as soon as its parent has ended; files are written whole or not at all."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -3,7 +3,6 @@
 import argparse
 import os
 import string
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from ulc.algorithms import ALGORITHMS
 from ulc.cli import parse
-from ulc.config import NoiseSpec, RunSpec, checked
+from ulc.config import NoiseSpec, RunSpec, checked, read_toml
 from ulc.errors import InputError
 from ulc.settings.variants import VARIANTS, variant
 from ulc.training.run import resolved
@@ -32,7 +31,6 @@ class Setting:
     """Data, imbalance and noise by name; `base` is the spec without a method."""
 
     name: str
-    title: str
     base: RunSpec
 
 
@@ -54,24 +52,33 @@ class Cell:
         return " ".join([self.setting, self.method, *self.changes, f"seed {self.seed}"])
 
 
-def add_file_options(parser: argparse.ArgumentParser) -> None:
-    """Add an option for each file that settings need; an environment variable is its default."""
+def add_setting_options(parser: argparse.ArgumentParser) -> None:
+    """Add options for the settings, and for each file that they need."""
+    parser.add_argument(
+        "settings", metavar="SETTING[,SETTING]", help=f"of {', '.join(read_toml(SETTINGS))}"
+    )
+    parser.add_argument("--grid", type=Path, default=SETTINGS, help="another file of settings")
     for name, (variable, content) in FILES.items():
         about = f"{content}, or ${variable}"
         parser.add_argument(f"--{name}", default=os.environ.get(variable) or None, help=about)
 
 
-def read_settings(path: Path = SETTINGS) -> dict[str, dict[str, Any]]:
-    """Read the table of settings, as text."""
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+def find_settings(options: argparse.Namespace) -> list[Setting]:
+    """Return the settings that the options name."""
+    files = {name: getattr(options, name) for name in FILES}
+    table = read_toml(options.grid)
+    names = parse.names(options.settings, "SETTING") or []
+    return [find_setting(name, files, table) for name in names]
 
 
-def find_setting(name: str, files: Mapping[str, str | None]) -> Setting:
+def find_setting(
+    name: str, files: Mapping[str, str | None], table: Mapping[str, dict[str, Any]]
+) -> Setting:
     """Return a setting with its files; raise if it is unknown or a file is missing.
 
     files: paths by the names of FILES; None: not given
+    table: all settings, as `read_toml` reads them
     """
-    table = read_settings()
     if name not in table:
         raise InputError(f"no setting is called '{name}'; known: {', '.join(table)}")
     texts = {"imbalance": "none", "noise": "none", "network": "auto"} | table[name]
@@ -84,7 +91,7 @@ def find_setting(name: str, files: Mapping[str, str | None]) -> Setting:
         network=parse.network(texts["network"], {}),
         **({"epochs": texts["epochs"]} if "epochs" in texts else {}),
     )
-    return Setting(name, texts["title"], base)
+    return Setting(name, base)
 
 
 def put_files(text: str, files: Mapping[str, str | None], setting: str) -> str:

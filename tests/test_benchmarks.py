@@ -34,28 +34,6 @@ def test_every_benchmark_can_be_imported():
         assert importlib.import_module(f"benchmarks.{name}").main
 
 
-def test_rows_of_the_results_page_are_named_by_algorithm_variant_and_noise():
-    from types import SimpleNamespace
-
-    from benchmarks.results_table import CEILING, place_of, title_of
-    from ulc.config import NoiseSpec, RunSpec
-    from ulc.settings.variants import VARIANTS, variant
-    from ulc.training.run import resolved
-
-    noisy = RunSpec(noise=NoiseSpec(kind="symmetric"))
-
-    def titled(name, spec=noisy):
-        return title_of(SimpleNamespace(spec=resolved(variant(spec, name))))
-
-    assert titled("ce") == "cross entropy"
-    assert titled("ce", RunSpec()) == CEILING
-    assert titled("ulc-without-csm") == "ULC without CSM"
-    names = ["ce", "ulc", "ulc_plus", *VARIANTS]
-    titles = [titled(name) for name in names]
-    assert len(set(titles)) == len(names)
-    assert sorted(titles, key=place_of)[:2] == ["cross entropy", "ULC"]
-
-
 def test_an_unknown_name_is_answered_with_those_there_are():
     from benchmarks.__main__ import main
 

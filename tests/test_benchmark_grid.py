@@ -1,0 +1,194 @@
+"""The grid of trainings: it can be killed, repeats nothing, and keeps small records."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.grid import main, parse_options, plan_cells
+from benchmarks.grid_records import (
+    add_record,
+    changed_options,
+    hash_spec,
+    is_recorded,
+    key_of,
+    read_records,
+)
+from benchmarks.grid_settings import METHODS
+from benchmarks.grid_table import main as print_tables
+from stub_data import embeddings
+from ulc.settings.variants import VARIANTS
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Options of a grid with a setting that can be trained and one whose data are damaged."""
+    np.savez(tmp_path / "good.npz", **embeddings())
+    np.savez(tmp_path / "bad.npz", X=np.zeros((5, 2)))
+    settings = [
+        f"[{name}]\ndata = '{tmp_path / name}.npz'\nnoise = 'symmetric:0.4'\n"
+        for name in ("good", "bad")
+    ]
+    (tmp_path / "grid.toml").write_text("\n".join(settings))
+    return ["--grid", "grid.toml", "--runs", "runs", "--set", "epochs=3", "--results", "results"]
+
+
+def cells_of(command, settings="good", methods="ce", seeds="0"):
+    return plan_cells(parse_options([settings, "--methods", methods, "--seeds", seeds, *command]))
+
+
+def stub_record(method, seed, accuracy, *, auc=0.9, changes=(), options=None):
+    scores = {"accuracy": accuracy, "small_accuracy": accuracy, "large_accuracy": accuracy}
+    return {
+        "setting": "good", "method": method, "changes": list(changes), "seed": seed, "spec": "0",
+        "epochs": 3, "training": {"last": scores}, "balanced": {"last": scores},
+        "labels": {"auc": auc}, "processor_seconds": 2.0, "options": options or {},
+    }  # fmt: skip
+
+
+def without_time(path):
+    return [{**record, "processor_seconds": 0} for record in read_records(path)]
+
+
+@pytest.mark.slow
+def test_a_grid_that_was_killed_goes_on_to_the_same_records_and_repeats_nothing(
+    tmp_path, command, capsys
+):
+    grid = ["good", "--methods", "ce,ceiling", "--seeds", "0,1", *command]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks", "grid", *grid],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    for line in process.stdout:
+        if line.startswith("1/4"):
+            break
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert 1 <= len(read_records(tmp_path / "results/good.jsonl")) < 4
+    main([*grid, "--jobs", "2"])
+    resumed = without_time(tmp_path / "results/good.jsonl")
+    assert [key_of(record)[0::2] for record in resumed] == [
+        ("ce", 0), ("ce", 1), ("ceiling", 0), ("ceiling", 1),
+    ]  # fmt: skip
+    assert "labels" in resumed[0]
+    capsys.readouterr()
+    before = (tmp_path / "results/good.jsonl").read_bytes()
+    main([*grid, "--runs", "elsewhere"])
+    assert "4 cells, 4 of them recorded before" in capsys.readouterr().out
+    assert not (tmp_path / "elsewhere").exists()
+    assert (tmp_path / "results/good.jsonl").read_bytes() == before
+    main([*grid, "--runs", "unbroken", "--again", "--discard"])
+    assert without_time(tmp_path / "results/good.jsonl") == resumed
+    assert not list((tmp_path / "unbroken").iterdir())
+
+
+@pytest.mark.slow
+def test_a_cell_that_fails_is_listed_and_the_rest_goes_on(tmp_path, command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["bad,good", "--methods", "ce", "--seeds", "0", *command])
+    assert ended.value.code == 1
+    printed = capsys.readouterr()
+    assert "failed: bad ce epochs=3 seed 0: " in printed.err
+    assert "no array 'y'" in printed.err
+    assert len(read_records(tmp_path / "results/good.jsonl")) == 1
+    assert not (tmp_path / "results/bad.jsonl").exists()
+
+
+def test_mistakes_are_told_before_anything_is_trained(tmp_path, command):
+    for grid, message in (
+        (["fair"], "no setting is called 'fair'; known: good, bad"),
+        (["good", "--methods", "ulc2"], "no method is called 'ulc2'"),
+        (["good", "--set", "sgd.speed=9"], r"unknown key 'sgd\.speed'"),
+        (["good", "--seeds", "a"], "--seeds a"),
+    ):
+        with pytest.raises(SystemExit, match=message):
+            main([*grid, *command])
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_setting_names_the_file_that_it_needs(monkeypatch):
+    monkeypatch.delenv("ULC_FEATURES", raising=False)
+    with pytest.raises(SystemExit, match=r"'features-1to10-50' needs --features or \$ULC_FEATURES"):
+        main(["features-1to10-50"])
+
+
+def test_every_method_has_a_spec_of_its_own_with_the_preset(command):
+    cells = cells_of(command, methods=",".join(METHODS))
+    assert len({hash_spec(cell.spec) for cell in cells}) == len(METHODS)
+    assert set(VARIANTS) < set(METHODS)
+    assert {cell.spec.epochs for cell in cells} == {3}
+    ceiling = cells[METHODS.index("ceiling")].spec
+    assert (ceiling.algorithm, ceiling.noise.kind) == ("ce", "none")
+
+
+def test_a_cell_is_recorded_wherever_its_data_are_but_not_with_other_options(tmp_path, command):
+    (cell,) = cells_of(command)
+    records = [stub_record("ce", 0, 0.5, changes=["epochs=3"]) | {"spec": hash_spec(cell.spec)}]
+    assert is_recorded(cell, records)
+    (tmp_path / "grid.toml").rename(tmp_path / "old.toml")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "good.npz").rename(tmp_path / "there/good.npz")
+    text = (tmp_path / "old.toml").read_text()
+    moved = text.replace(f"{tmp_path / 'good'}", f"{tmp_path / 'there/good'}")
+    (tmp_path / "grid.toml").write_text(moved)
+    (elsewhere,) = cells_of(command)
+    assert elsewhere.spec.data.path != cell.spec.data.path
+    assert is_recorded(elsewhere, records)
+    (other,) = cells_of([*command, "--set", "batch_size=9"])
+    assert not is_recorded(other, records)
+    (tmp_path / "grid.toml").write_text(moved.replace("0.4", "0.3"))
+    assert not is_recorded(cells_of(command)[0], records)
+
+
+def test_a_record_tells_only_options_that_are_not_defaults(command):
+    (cell,) = cells_of([*command, "--set", "sgd.momentum=0.5", "--set", "batch_size=128"])
+    options = changed_options(cell.spec)
+    assert options["sgd"]["momentum"] == 0.5
+    assert "lr" not in options["sgd"]
+    assert "batch_size" not in options
+
+
+def test_records_are_sorted_and_a_new_one_replaces_that_of_the_same_cell(tmp_path):
+    path = tmp_path / "good.jsonl"
+    for method, seed, accuracy in (("ulc", 1, 0.1), ("ce", 2, 0.2), ("ulc", 0, 0.3), ("ulc", 1, 1)):
+        add_record(path, stub_record(method, seed, accuracy))
+    add_record(path, stub_record("ce", 2, 0.7, changes=["epochs=1"]))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(*key_of(each), each["training"]["last"]["accuracy"]) for each in lines] == [
+        ("ce", (), 2, 0.2), ("ce", ("epochs=1",), 2, 0.7), ("ulc", (), 0, 0.3), ("ulc", (), 1, 1),
+    ]  # fmt: skip
+
+
+def test_tables_show_means_and_paired_differences_over_common_seeds(tmp_path, capsys):
+    path = tmp_path / "good.jsonl"
+    for seed, ce, ulc in ((0, 0.5, 0.6), (1, 0.7, 0.9)):
+        add_record(path, stub_record("ce", seed, ce, auc=None))
+        add_record(path, stub_record("ulc", seed, ulc))
+        add_record(path, stub_record("ulc-without-csm", seed, ulc, options={"seed": seed}))
+    add_record(path, stub_record("ulc", 2, 0.0))
+    print_tables(["good", "--results", str(tmp_path)])
+    shown = capsys.readouterr().out
+    rows = [line.strip("| ").split(" | ") for line in shown.splitlines() if line.startswith("| ")]
+    assert [row[:3] for row in rows[1:]] == [
+        ["cross entropy", "2", "60.0 ± 14.1"],
+        ["ULC", "3", "50.0 ± 45.8"],
+        ["ULC without CSM", "2", "75.0 ± 21.2"],
+    ]
+    assert [row[7] for row in rows[1:]] == ["–", "90.0 ± 0.0", "90.0 ± 0.0"]
+    assert [row[-1] for row in rows[1:]] == ["1.00", "1.00", "1.00"]
+    assert "The records of ULC without CSM have different options" in shown
+    print_tables(["--paired", "ulc", "--results", str(tmp_path)])
+    shown = capsys.readouterr().out
+    assert "| cross entropy | 2 | -15.0 ± 5.0 |" in shown
+    assert "| ULC without CSM | 2 | +0.0 ± 0.0 |" in shown
+    assert "| ULC |" not in shown
