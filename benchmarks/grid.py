@@ -12,13 +12,14 @@ cross entropy on the true labels. Records of trainings with --set stand beside t
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
 from benchmarks.grid_processes import Job, train_jobs
 from benchmarks.grid_records import (
     RESULTS,
+    Record,
     add_record,
     cell_key,
     drop_records,
@@ -29,6 +30,7 @@ from benchmarks.grid_records import (
 from benchmarks.grid_settings import METHODS, Cell, add_setting_options, find_settings, make_cell
 from ulc.cli import parse
 from ulc.errors import InputError
+from ulc.storage.run_folder import RunFolder
 from ulc.training.run import start_fresh
 
 
@@ -41,10 +43,7 @@ def main(argv: list[str]) -> None:
         failed = train_cells(cells, options)
     except InputError as error:
         sys.exit(str(error))
-    for cell, reason in failed:
-        print(f"failed: {cell.name}: {reason}", file=sys.stderr)
-    if failed:
-        sys.exit(1)
+    exit_if_failed(failed)
 
 
 def parse_options(argv: list[str]) -> argparse.Namespace:
@@ -59,12 +58,18 @@ def parse_options(argv: list[str]) -> argparse.Namespace:
     add("--seeds", default="0,1,2,3,4", help="0,1,2,3,4")
     add("--set", action="append", default=[], metavar="KEY=VALUE",
         help="an option of all methods, as in `ulc train`; epochs=N, too")  # fmt: skip
+    add_run_options(parser, RESULTS)
+    return parser.parse_args(argv)
+
+
+def add_run_options(parser: argparse.ArgumentParser, results: Path) -> None:
+    """Add options for where and how cells are trained; results: default folder of the records."""
+    add = parser.add_argument
     add("--jobs", type=int, default=1, help="trainings at once, of one thread each (1)")
     add("--runs", type=Path, default=Path("runs"), help="folder of the run folders (runs)")
-    add("--results", type=Path, default=RESULTS, help="folder of the records")
+    add("--results", type=Path, default=results, help="folder of the records")
     add("--discard", action="store_true", help="remove each run folder after it is recorded")
     add("--again", action="store_true", help="remove records and run folders of these cells first")
-    return parser.parse_args(argv)
 
 
 def plan_cells(options: argparse.Namespace) -> list[Cell]:
@@ -90,28 +95,46 @@ def forget_cells(cells: Sequence[Cell], options: argparse.Namespace) -> None:
         start_fresh(cell.spec, options.runs)
 
 
-def train_cells(cells: Sequence[Cell], options: argparse.Namespace) -> list[tuple[Cell, str]]:
-    """Train the cells without a record, and record each; return the failed ones with reasons."""
+def train_cells(
+    cells: Sequence[Cell],
+    options: argparse.Namespace,
+    record: Callable[[Cell, RunFolder], Record] = make_record,
+    *,
+    validation: bool = False,
+) -> list[tuple[Cell, str]]:
+    """Train the cells without a record, and record each; return the failed ones with reasons.
+
+    record: function that makes the record of a finished training
+    validation: as in `Job`
+    """
     left = [
         cell
         for cell in cells
         if not is_recorded(cell, read_records(file_of(cell, options.results)))
     ]
     print(f"{len(cells)} cells, {len(cells) - len(left)} of them recorded before", flush=True)
-    jobs = [Job(cell.spec, options.runs) for cell in left]
+    jobs = [Job(cell.spec, options.runs, validation) for cell in left]
     began, failed = time.monotonic(), []
     for number, (place, result) in enumerate(train_jobs(jobs, options.jobs), 1):
         cell = left[place]
         if isinstance(result, str):
             failed.append((cell, result))
         else:
-            add_record(file_of(cell, options.results), make_record(cell, result))
+            add_record(file_of(cell, options.results), record(cell, result))
             if options.discard:
                 start_fresh(cell.spec, options.runs)
         state = "failed" if isinstance(result, str) else "recorded"
         print(f"{number}/{len(left)} {cell.name}: {state}; {tell_time(began, number, len(left))}",
               flush=True)  # fmt: skip
     return failed
+
+
+def exit_if_failed(failed: Sequence[tuple[Cell, str]]) -> None:
+    """List the failed cells with their reasons and exit with code 1, if there are any."""
+    for cell, reason in failed:
+        print(f"failed: {cell.name}: {reason}", file=sys.stderr)
+    if failed:
+        sys.exit(1)
 
 
 def tell_time(began: float, done: int, total: int) -> str:

@@ -21,8 +21,7 @@ from ulc.storage.run_folder import RunFolder
 class Job:
     """A training and the folder of its run folder.
 
-    validation: whether it is tested on held-out rows with their given labels, which the training
-        does not learn from, in place of the test set
+    validation: whether the test set is replaced by held-out training rows with given labels
     """
 
     spec: RunSpec
@@ -82,11 +81,13 @@ def train_job(job: Job, pipe: Connection) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
     import torch
 
+    from benchmarks.validation import prepare_validation
     from ulc.training.run import run
 
     torch.set_num_threads(1)
     try:
-        pipe.send(run(job.spec, job.out, device="cpu").path)
+        prepared = prepare_validation(job.spec) if job.validation else None
+        pipe.send(run(job.spec, job.out, device="cpu", prepared=prepared).path)
     except InputError as error:
         pipe.send(error)
 

@@ -61,7 +61,7 @@ def without_time(path):
 def test_a_grid_that_was_killed_goes_on_to_the_same_records_and_repeats_nothing(
     tmp_path, command, capsys
 ):
-    grid = ["good", "--methods", "ce,ceiling", "--seeds", "0,1", *command]
+    grid = ["good", "--methods", "ce,ceiling", "--seeds", "0", *command]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks", "grid", *grid],
@@ -70,21 +70,19 @@ def test_a_grid_that_was_killed_goes_on_to_the_same_records_and_repeats_nothing(
         env=environment,
     )
     for line in process.stdout:
-        if line.startswith("1/4"):
+        if line.startswith("1/2"):
             break
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    assert 1 <= len(read_records(tmp_path / "results/good.jsonl")) < 4
+    assert len(read_records(tmp_path / "results/good.jsonl")) == 1
     main([*grid, "--jobs", "2"])
     resumed = without_time(tmp_path / "results/good.jsonl")
-    assert [key_of(record)[0::2] for record in resumed] == [
-        ("ce", 0), ("ce", 1), ("ceiling", 0), ("ceiling", 1),
-    ]  # fmt: skip
+    assert [record["method"] for record in resumed] == ["ce", "ceiling"]
     assert "labels" in resumed[0]
     capsys.readouterr()
     before = (tmp_path / "results/good.jsonl").read_bytes()
     main([*grid, "--runs", "elsewhere"])
-    assert "4 cells, 4 of them recorded before" in capsys.readouterr().out
+    assert "2 cells, 2 of them recorded before" in capsys.readouterr().out
     assert not (tmp_path / "elsewhere").exists()
     assert (tmp_path / "results/good.jsonl").read_bytes() == before
     main([*grid, "--runs", "unbroken", "--again", "--discard"])

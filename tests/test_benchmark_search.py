@@ -1,0 +1,108 @@
+"""The search of settings: equal effort for every method, judged by given labels only."""
+
+import numpy as np
+import pytest
+
+from benchmarks import search_settings
+from benchmarks.grid_records import hash_spec, read_records
+from benchmarks.grid_settings import find_settings
+from benchmarks.search_settings import (
+    KNOBS,
+    SEED,
+    candidates,
+    choose,
+    main,
+    parse_options,
+    preset_lines,
+)
+from benchmarks.validation import SHARE, prepare_validation
+from stub_data import embeddings
+from ulc.algorithms import ALGORITHMS
+from ulc.config import RunSpec
+from ulc.data.prepare import label
+from ulc.settings.variants import variant
+from ulc.training.run import resolved
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Options that name a tiny setting."""
+    np.savez(tmp_path / "own.npz", **embeddings(300))
+    text = (
+        f"[own]\ndata = '{tmp_path / 'own.npz'}'\nnoise = 'symmetric:0.4'\nimbalance = 'half:2'\n"
+    )
+    (tmp_path / "grid.toml").write_text(text)
+    return ["own", "--grid", "grid.toml", "--runs", "runs", "--results", "results"]
+
+
+@pytest.mark.parametrize("name", ["demonstration", "own"])
+def test_every_method_has_nine_different_candidates_and_the_first_is_the_preset(name, own):
+    (setting,) = find_settings(parse_options([name] if name != "own" else own))
+    assert set(KNOBS) == set(ALGORITHMS)
+    for method in KNOBS:
+        cells = candidates(setting, method)
+        assert len({hash_spec(cell.spec) for cell in cells}) == 9
+        preset = variant(setting.base.model_copy(update={"seed": SEED}), method)
+        assert cells[0].spec == resolved(preset)
+        assert cells[0].changes == ()
+
+
+def test_all_learning_rates_of_a_method_are_scaled_alike(own):
+    (setting,) = find_settings(parse_options(own))
+    preset, *_, last = (cell.spec.options for cell in candidates(setting, "pencil"))
+    assert last["sgd"]["lr"] == pytest.approx(2.5 * preset["sgd"]["lr"])
+    assert last["final_lr"] == pytest.approx(2.5 * preset["final_lr"])
+    preset, *_, last = (cell.spec.options for cell in candidates(setting, "coteaching_plus"))
+    assert last["adam"]["lr"] == pytest.approx(2.5 * preset["adam"]["lr"])
+
+
+def test_validation_rows_have_given_labels_and_are_not_learned(own):
+    (setting,) = find_settings(parse_options(own))
+    spec: RunSpec = candidates(setting, "ce")[0].spec
+    labelled, prepared = label(spec), prepare_validation(spec)
+    test = prepared.truth.test
+    stored = prepared.training.preprocessing.stored(labelled.source.inputs).numpy()
+    place = {row.tobytes(): number for number, row in enumerate(stored)}
+    learned = [place[row.tobytes()] for row in prepared.training.stored.numpy()]
+    tested = [place[row.tobytes()] for row in test.stored.numpy()]
+    assert sorted(learned + tested) == list(range(len(stored)))
+    assert len(tested) == round(SHARE * len(stored))
+    np.testing.assert_array_equal(prepared.training.given.numpy(), labelled.given[learned])
+    np.testing.assert_array_equal(test.labels, labelled.given[tested])
+    assert (labelled.given != labelled.true)[tested].any()
+    assert prepared.truth.train is None
+
+
+def test_of_equal_candidates_that_with_the_fewest_changes_is_chosen():
+    rows = [
+        {"score": 0.5, "changes": ["batch_size=9", "sgd.lr=1"]},
+        {"score": 0.5, "changes": []},
+        {"score": 0.4, "changes": ["sgd.lr=1"]},
+    ]
+    assert choose(rows) is rows[1]
+
+
+def test_lines_for_presets_say_which_options_depend_on_the_noise(own):
+    (setting,) = find_settings(parse_options(own))
+    changes = ["doubtful_weight=5.0", "epochs=2", "sgd.lr=0.05"]
+    assert preset_lines(setting, {"method": "ulc", "changes": changes}, 9) == [
+        "[npz.ulc]  # the best of 9 candidates",
+        "doubtful_weight = 5.0  # belongs into [[npz.noise]]",
+        "sgd = { lr = 0.05 }",
+    ]
+
+
+@pytest.mark.slow
+def test_a_search_records_its_candidates_and_repeats_none(tmp_path, own, monkeypatch, capsys):
+    monkeypatch.setattr(search_settings, "RATES", (1.0,))
+    command = [*own, "--methods", "ce", "--epochs", "2", "--jobs", "2"]
+    main(command)
+    shown = capsys.readouterr().out
+    assert "[npz.ce]  # the best of 3 candidates" in shown
+    records = read_records(tmp_path / "results/own.jsonl")
+    assert [record["chosen"] for record in records].count(True) == 1
+    assert max(records, key=lambda each: each["score"])["score"] == choose(records)["score"]
+    assert all("labels" not in record for record in records)
+    main(command)
+    assert "3 cells, 3 of them recorded before" in capsys.readouterr().out
+    assert read_records(tmp_path / "results/own.jsonl") == records
