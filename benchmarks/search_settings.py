@@ -169,13 +169,13 @@ def report_setting(setting: Setting, cells: Sequence[Cell], results: Path) -> No
         if record["spec"] in mine:
             groups[record["method"]].append(record)
     best = {choose(group)["spec"] for group in groups.values()}
-    update_records(
-        path,
-        lambda records: [
-            each | {"chosen": each["spec"] in best} if each["method"] in groups else each
-            for each in records
-        ],
-    )
+
+    def mark(record: Record) -> Record:
+        searched = record["method"] in groups
+        return record | {"chosen": record["spec"] in best} if searched else record
+
+    if groups:
+        update_records(path, lambda records: [mark(record) for record in records])
     rows = [
         row_of(record, chosen=record["spec"] in best)
         for method in ALGORITHMS
