@@ -2,10 +2,10 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from benchmarks.grid_records import (
     hash_spec,
     is_recorded,
     key_of,
+    processor_seconds,
     read_records,
 )
 from benchmarks.grid_settings import METHODS
@@ -72,7 +73,7 @@ def test_a_grid_that_was_killed_goes_on_to_the_same_records_and_repeats_nothing(
     for line in process.stdout:
         if line.startswith("1/2"):
             break
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.communicate()
     assert len(read_records(tmp_path / "results/good.jsonl")) == 1
     main([*grid, "--jobs", "2"])
@@ -154,6 +155,12 @@ def test_a_record_tells_only_options_that_are_not_defaults(command):
     assert options["sgd"]["momentum"] == 0.5
     assert "lr" not in options["sgd"]
     assert "batch_size" not in options
+
+
+def test_processor_seconds_are_those_of_training_and_of_the_clock_in_older_records():
+    seconds = [{"train": 4.0, "processor": 3.0, "score": 9.0}, {"train": 2.0, "score": 9.0}]
+    folder = SimpleNamespace(records=[{"seconds": each} for each in seconds])
+    assert processor_seconds(folder) == 5
 
 
 def test_records_are_sorted_and_a_new_one_replaces_that_of_the_same_cell(tmp_path):
