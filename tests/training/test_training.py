@@ -50,7 +50,7 @@ def test_a_run_is_a_folder_that_holds_everything(spec, tmp_path):
     assert names == {
         "spec.toml", "environment.json", "data.json", "records.jsonl", "checkpoint.pt",
         "judgement.npz", "outputs.npz", "labels.csv", "model.safetensors", "model.json",
-        "summary.json", "health.json", "corrected.csv", "done",
+        "summary.json", "health.json", "corrected.csv", "done", "checksums.json", "identity.json",
     }  # fmt: skip
     assert len(done.records) == 6
     transition = np.array(done.folder.read_json("data.json")["transition"])

@@ -3,12 +3,20 @@
 from pathlib import Path
 from typing import Any
 
-from ulc.auditing.audit import run_audit, start_fresh_audit
+from ulc.auditing.audit import resume_audit, run_audit, start_fresh_audit
 from ulc.auditing.spec import AuditProgress, AuditSpec, Choice
 from ulc.config import DataSpec, NetworkSpec, checked
 from ulc.data.sources.naming import data_spec
 
-__all__ = ["AuditProgress", "AuditSpec", "Choice", "audit_spec", "run_audit", "start_fresh_audit"]
+__all__ = [
+    "AuditProgress",
+    "AuditSpec",
+    "Choice",
+    "audit_spec",
+    "resume_audit",
+    "run_audit",
+    "start_fresh_audit",
+]
 
 
 def audit_spec(data: str | Path | DataSpec, **settings: Any) -> AuditSpec:

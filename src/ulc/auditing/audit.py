@@ -20,8 +20,9 @@ No decision of an audit uses true labels. Where they are known, they only score 
 in `write_audit`, the judgement.
 """
 
-import shutil
 from pathlib import Path
+
+import torch
 
 from ulc.auditing.choices import choose_doubtful_weight
 from ulc.auditing.data import AuditSource, prepare_data, read_source
@@ -32,7 +33,10 @@ from ulc.auditing.results import AuditResults, write_audit
 from ulc.auditing.spec import AuditProgress, AuditSpec
 from ulc.auditing.trainings import train_and_measure
 from ulc.auditing.workspace import Workspace
+from ulc.data.identity import DataIdentity, identify
+from ulc.data.sources import load_source
 from ulc.storage.run_folder import RunFolder, create_folder
+from ulc.training import placing
 from ulc.training.device import choose_device
 from ulc.training.own_code import check_own_code
 
@@ -46,21 +50,58 @@ def run_audit(
 ) -> RunFolder:
     """Audit the data of `spec` in a folder of its own under `out`.
 
-    A finished audit is not repeated. A stopped audit goes on: finished trainings and out-of-fold
-    predictions are read from its folder.
+    A finished audit of the same data is not repeated. A stopped one goes on: finished trainings and
+    out-of-fold predictions are read from its folder. Beside a finished audit of other data a new
+    one is made; a stopped audit of other data is an error.
     """
     path = out / spec.folder_name
-    if (path / "done").is_file():
-        finished = RunFolder.open(path)
+    finished = placing.find_finished(path, spec.data, None)
+    if finished is not None:
         check_own_code(finished, finished.spec)
         return finished
     torch_device, progress = choose_device(device), progress or AuditProgress()
     # before the folder is made: wrong input writes nothing
     source = read_source(spec, out, torch_device, progress)
+    folder = placing.place(path, source.identity)
+    if folder.done:
+        check_own_code(folder, folder.spec)
+        placing.remember_files(folder, source.identity)
+        return folder
+    return audit_at(folder.path, spec, source, torch_device, progress)
+
+
+def resume_audit(
+    path: Path, *, device: str = "auto", progress: AuditProgress | None = None
+) -> RunFolder:
+    """Go on with the stopped audit in the folder `path`, and return the folder.
+
+    A finished audit is returned as it is. Raise an InputError if the data have changed.
+    """
+    folder = RunFolder(path)
+    folder.check_spec_file("audit.toml")
+    spec = AuditSpec.read(path / "audit.toml")
+    placing.check_name(path, spec.folder_name)
+    if folder.done:
+        check_own_code(folder, folder.spec)
+        return folder
+    torch_device, progress = choose_device(device), progress or AuditProgress()
+    source = read_source(spec, path.absolute().parent, torch_device, progress)
+    return audit_at(path, spec, source, torch_device, progress)
+
+
+def audit_at(
+    path: Path,
+    spec: AuditSpec,
+    source: AuditSource,
+    device: torch.device,
+    progress: AuditProgress,
+) -> RunFolder:
+    """Audit in the folder `path`; what it holds already is not repeated."""
     folder = create_folder(path)
     with folder.locked():
+        placing.claim(folder, source.identity)
         folder.write("audit.toml", spec.write().encode())
-        run_stages(spec, source, Workspace(folder, torch_device, progress))
+        run_stages(spec, source, Workspace(folder, device, progress))
         folder.finish()
     return folder
 
@@ -88,8 +129,12 @@ def run_stages(spec: AuditSpec, source: AuditSource, workspace: Workspace) -> No
 
 
 def start_fresh_audit(spec: AuditSpec, out: Path) -> None:
-    """Remove the folder of an audit of this spec, if there is one."""
-    path = out / spec.folder_name
-    if (path / "audit.toml").is_file():
-        with RunFolder(path).locked():
-            shutil.rmtree(path)
+    """Remove the audit of this spec and these data, and a stopped audit of this spec, if any.
+
+    A finished audit of other data stays.
+    """
+
+    def read_identity() -> DataIdentity:
+        return identify(load_source(spec.data), spec.data, None, None)
+
+    placing.remove_run(out / spec.folder_name, spec.data, None, read_identity)

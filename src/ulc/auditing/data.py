@@ -1,5 +1,6 @@
 """The data of an audit: read once, embedded if that helps, prepared once."""
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from ulc.auditing.spec import AuditProgress, AuditSpec, Choice
 from ulc.auditing.workspace import Workspace
 from ulc.config import DataSpec, RunSpec
 from ulc.data.held_out import count_held_out
+from ulc.data.identity import DataIdentity, identify
 from ulc.data.prepare import Prepared, prepare
 from ulc.data.sources import load_source
 from ulc.data.sources.source import Source
@@ -29,6 +31,7 @@ class AuditSource:
     """
 
     source: Source
+    identity: DataIdentity
     embedder: Embedder | None
     choice: Choice
 
@@ -54,8 +57,10 @@ def read_source(
 
     root: holds the cache of embedded images, which all audits under it share
     """
+    began = time.time()
     with progress.reading() as on_progress:
         source = load_source(spec.data, on_progress)
+    identity = identify(source, spec.data, None, began)
     backbone, choice = choices.choose_backbone(spec, source, device)
     progress.on_choice(choice)
     configure("ulc", spec.options)  # only to raise for wrong settings
@@ -63,10 +68,10 @@ def read_source(
         shape = source.inputs.shape[1:]
         # only to raise for wrong settings
         network_maker(spec.network, shape, len(source.class_names), device)
-        return AuditSource(source, None, choice)
+        return AuditSource(source, identity, None, choice)
     check_images(source)
     embedder = Embedder(load_backbone(backbone), root / "embedded", device)
-    return AuditSource(source, embedder, choice)
+    return AuditSource(source, identity, embedder, choice)
 
 
 def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspace) -> AuditData:

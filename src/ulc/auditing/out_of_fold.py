@@ -10,10 +10,9 @@ from ulc.auditing.trainings import HeldOutRun
 from ulc.auditing.workspace import Workspace
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared
-from ulc.errors import InputError, first_line
+from ulc.errors import InputError
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.duplicates import Copies, find_copies
-from ulc.storage.files import read_npz
 from ulc.storage.run_folder import Records, RunFolder
 from ulc.training.inference import predict_stored
 from ulc.training.loop import ProgressReporter, TrainingProgress, train
@@ -54,21 +53,18 @@ def predict_out_of_fold(workspace: Workspace, plain: HeldOutRun, prepared: Prepa
         spec = spec.model_copy(update={"held_out": 0.0, "epochs": epochs})
         with workspace.progress.training("out of fold", FOLDS * epochs) as progress:
             probability = cross_validate(spec, prepared, workspace.device, progress)
-        workspace.folder.write_arrays(FILE, {"probability": probability})
+        digest = np.array(prepared.identity.content)
+        workspace.folder.write_arrays(FILE, {"probability": probability, "data": digest})
     confusion = fit_confusion(probability, given)
     return OutOfFold(probability, confusion, confusion.noise_rate(probability, given))
 
 
 def read_probability(folder: RunFolder, prepared: Prepared) -> Floats:
-    """The (N, K) predictions that the folder holds."""
-    try:
-        probability: Floats = read_npz(folder.path / FILE)["probability"]
-    except (KeyError, ValueError) as error:
-        raise InputError(
-            f"{folder.path / FILE} is damaged ({first_line(error)}); audit anew with --fresh"
-        ) from None
-    if probability.shape != (len(prepared.all_rows), len(prepared.class_names)):
+    """The (N, K) predictions that the folder holds; raise if they are of other data."""
+    content = folder.read_arrays(FILE)
+    if str(content.get("data")) != prepared.identity.content:
         raise InputError(f"{folder.path}: the data have changed since; audit anew with --fresh")
+    probability: Floats = content["probability"]
     return probability
 
 

@@ -16,7 +16,7 @@ from ulc.cli.options import Device, Json, Quiet
 from ulc.cli.predict_command import predict
 from ulc.cli.report_command import report
 from ulc.cli.sweep_command import sweep
-from ulc.cli.train_command import algorithm_title, print_results, train, train_behind_bar
+from ulc.cli.train_command import algorithm_title, print_results, progress_bars, train
 from ulc.errors import InputError
 
 STOPPED = {130, 143}  # exit codes after SIGINT and SIGTERM
@@ -41,17 +41,15 @@ def resume(
 ) -> None:
     """Resume a stopped run or audit; it ends with the same bits as without the stop."""
     from ulc.storage.run_folder import RunFolder
+    from ulc.training.run import resume
 
     if (run / "audit.toml").is_file():
         resume_audit(run, device, as_json=as_json, quiet=quiet)
         return
     spec = RunFolder.open(run).spec
     title = algorithm_title(spec)
-    if run.absolute().name != spec.folder_name:
-        raise InputError(
-            f"{run}: the folder was renamed; rename it to {spec.folder_name} to resume it"
-        )
-    folder = train_behind_bar(title, spec, run.absolute().parent, device, show=not quiet)
+    with progress_bars(show=not quiet) as new_progress:
+        folder = resume(run, device=device, progress=new_progress(title, spec))
     print_results({title: folder}, as_json=as_json, quiet=quiet)
 
 

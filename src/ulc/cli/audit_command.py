@@ -23,10 +23,9 @@ from ulc.cli.options import (
     TrueLabel,
     Verified,
 )
-from ulc.errors import InputError
 
 if TYPE_CHECKING:
-    from ulc.auditing import AuditProgress, AuditSpec
+    from ulc.auditing import AuditProgress
     from ulc.storage.run_folder import RunFolder
 
 
@@ -69,7 +68,7 @@ def audit(
     fresh: Annotated[
         bool,
         typer.Option(
-            help="Delete the audit folder of these settings, if there is one, and audit again."
+            help="Delete the audit of these settings and data, if there is one, and audit again."
         ),
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for audit folders.")] = Path("audits"),
@@ -83,7 +82,7 @@ def audit(
     held-out rows allows it, else a plain model. Prints each setting that it chooses, with the
     option that sets it. A stopped audit goes on.
     """
-    from ulc.auditing import audit_spec, start_fresh_audit
+    from ulc.auditing import audit_spec, run_audit, start_fresh_audit
     from ulc.cli import parse
 
     spec = audit_spec(
@@ -107,27 +106,22 @@ def audit(
     )
     if fresh:
         start_fresh_audit(spec, out)
-    run_and_print(spec, out, device, as_json=as_json, quiet=quiet)
+    progress = None if quiet or as_json else printing_progress()
+    folder = run_audit(spec, out, device=device, progress=progress)
+    print_result(folder, as_json=as_json, quiet=quiet)
 
 
 def resume_audit(path: Path, device: str, *, as_json: bool, quiet: bool) -> None:
-    """Go on with a stopped audit."""
-    from ulc.auditing import AuditSpec
-
-    spec = AuditSpec.read(path / "audit.toml")
-    if path.absolute().name != spec.folder_name:
-        raise InputError(
-            f"{path}: the folder was renamed; rename it to {spec.folder_name} to resume it"
-        )
-    run_and_print(spec, path.parent, device, as_json=as_json, quiet=quiet)
-
-
-def run_and_print(spec: "AuditSpec", out: Path, device: str, *, as_json: bool, quiet: bool) -> None:
-    """Audit, and print the result."""
-    from ulc.auditing import run_audit
+    """Go on with a stopped audit, and print the result."""
+    from ulc.auditing import resume_audit
 
     progress = None if quiet or as_json else printing_progress()
-    folder = run_audit(spec, out, device=device, progress=progress)
+    folder = resume_audit(path, device=device, progress=progress)
+    print_result(folder, as_json=as_json, quiet=quiet)
+
+
+def print_result(folder: "RunFolder", *, as_json: bool, quiet: bool) -> None:
+    """Print the result of an audit that has just ended or was finished before."""
     if as_json:
         print(json.dumps(describe_result(folder)))
     elif quiet:
@@ -162,6 +156,7 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
         *describe_scores(folder),
         f"Handed over: {content['why']}.",
         *(f"Warning: {warning}" for warning in describe_warnings(content)),
+        *tables.other_data_lines(folder),
         "",
         f"All labels, most suspicious first: {folder.path / 'labels.csv'}",
         f"Look through them:                 ulc report {folder.path}",

@@ -36,13 +36,14 @@ def sweep(
     Without data: on the demonstration of `ulc train`. Your own data stay as they are, unless you
     give --noise or --imbalance. Stopped runs are resumed; finished ones are only read.
     """
-    from ulc.cli import parse
+    from ulc.cli import parse, tables
     from ulc.experiments.sweep import sweep
     from ulc.settings.variants import EVERY
 
     def print_path(name: str, run: "Run") -> None:
         if not quiet:
-            print(f"{name}: {run.path}", file=sys.stderr)
+            lines = [f"{name}: {run.path}", *tables.other_data_lines(run.folder)]
+            print("\n".join(lines), file=sys.stderr)
 
     names = EVERY if algorithms == "all" else parse.names(algorithms, "--algorithms")
     result = sweep(

@@ -10,6 +10,7 @@ from rich.table import Table
 from ulc.experiments.tables import nested_value
 from ulc.labels.table import label_rows
 from ulc.storage.run_folder import RunFolder
+from ulc.training.placing import first_folder
 
 # Title of the row, and the keys that lead to its number in summary.json.
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -23,6 +24,16 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("  precision", ("labels", "precision")),
     ("  recall", ("labels", "recall")),
 )
+
+
+def other_data_lines(folder: RunFolder) -> list[str]:
+    """One line if the folder lies beside a run of the same settings on other data; else none."""
+    first = first_folder(folder.path)
+    if first == folder.path.absolute() or not first.is_dir():
+        return []
+    return [
+        f"The data have changed: {folder.path.with_name(first.name)} is of other data, and stays."
+    ]
 
 
 def result_table(runs: Mapping[str, RunFolder]) -> Table:

@@ -154,6 +154,8 @@ def print_results(done: "dict[str, RunFolder]", *, as_json: bool, quiet: bool) -
     )
     for title, folder in done.items():
         console.print(f"{title}: {folder.path}", soft_wrap=True, highlight=False)
+        for line in tables.other_data_lines(folder):
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
     console.print(
         "Each folder holds labels.csv (every label with its score), records.jsonl and the model."
     )

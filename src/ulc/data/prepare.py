@@ -1,5 +1,6 @@
 """Make training data from a spec and, separately, the truth for evaluation."""
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from ulc.config import NoiseSpec, RunSpec
 from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.held_out import HeldOutRows, draw_held_out
+from ulc.data.identity import DataIdentity, identify
 from ulc.data.imbalance import choose_rows
 from ulc.data.label_files import read_label_file
 from ulc.data.noise import corrupt, realised_transition
@@ -33,6 +35,7 @@ class Prepared:
     all_rows, all_truth: training data and truth of every row
     training, truth: training data and truth of the rows that are trained on
     learned: positions of the rows that are trained on
+    identity: of all rows, with labels as given to the algorithm, and of the test set
     held_out: the other rows; None: every row is trained on
     ids, verified, encoding, embedding: fields of `Source`, for all rows
     """
@@ -44,6 +47,7 @@ class Prepared:
     learned: Integers
     class_names: tuple[str, ...]
     facts: dict[str, Any]
+    identity: DataIdentity
     held_out: HeldOutRows | None = None
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
@@ -179,6 +183,7 @@ def prepare(
 
     source: the data that `spec.data` names; None: they are read
     """
+    began = time.time() if source is None else None
     labelled = label(spec, on_progress, source)
     source, classes = labelled.source, len(labelled.source.class_names)
     preprocessing = Preprocessing.fit(source)
@@ -205,6 +210,7 @@ def prepare(
         learned=np.arange(len(data)),
         class_names=source.class_names,
         facts=describe_data(labelled, truth),
+        identity=identify(source, spec.data, spec.noise.file, began),
         ids=source.ids,
         verified=source.verified,
         encoding=source.encoding,

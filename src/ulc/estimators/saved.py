@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-import safetensors.torch
 import torch
 from torch import Tensor
 
@@ -15,8 +14,7 @@ from ulc.errors import InputError
 from ulc.estimators.network import is_importable, network_name
 from ulc.labels.judgement import Judgement, ScoreKind
 from ulc.networks import NewBackbone
-from ulc.storage.files import write_whole
-from ulc.storage.tensor_file import TensorFileKind, read_tensors
+from ulc.storage.tensor_file import TensorFileKind, read_tensors, write_tensors
 from ulc.training.model import Model, ModelSpec
 
 if TYPE_CHECKING:
@@ -61,8 +59,7 @@ def save_estimator(estimator: "NoisyLabelClassifier", path: Path) -> None:
         for name, values in estimator.judgement_.arrays().items()
     }
     content = {name: value.detach().cpu().clone() for name, value in tensors.items()}
-    header = {"ulc": json.dumps(describe_estimator(estimator).model_dump(mode="json"))}
-    write_whole(path, safetensors.torch.save(content, header))
+    write_tensors(path, json.dumps(describe_estimator(estimator).model_dump(mode="json")), content)
 
 
 def describe_estimator(estimator: "NoisyLabelClassifier") -> SavedEstimator:
@@ -127,12 +124,12 @@ def load_estimator(cls: "type[E]", path: Path, network: NewBackbone | None) -> "
         )
     model = Model.untrained(saved.model, network)
     try:
-        model.networks.load_state_dict(tensors_under(tensors, "networks."))
+        model.load_weights(tensors_under(tensors, "networks."))
         columns = tensors_under(tensors, "judgement.")
         estimator = new_estimator(cls, saved, network)
         arrays = {name: each.numpy() for name, each in columns.items()}
         estimator.judgement_ = Judgement(**arrays, score_kind=saved.score_kind)
-    except (KeyError, RuntimeError, TypeError) as error:
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise SAVED.unreadable(path, error) from None
     estimator.model_ = model
     estimator.classes_ = np.array(saved.classes, np.dtype(saved.classes_dtype))

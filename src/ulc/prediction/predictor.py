@@ -21,7 +21,6 @@ from ulc.labels.unseen import judge_unseen
 from ulc.prediction.input_spec import ModelInput
 from ulc.prediction.new_labels import class_numbers
 from ulc.prediction.new_rows import NewRows, load_new_rows
-from ulc.storage.files import read_npz
 from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model, Uncertainty
 from ulc.typing import CountCallback, Floats, Integers
@@ -162,11 +161,8 @@ def read_stored_embedding(folder: RunFolder) -> StoredEmbedding | None:
     """Read how the run's images were embedded; None: the run has no embedding."""
     if not folder.has("embedding.npz"):
         return None
-    path = folder.path / "embedding.npz"
-    try:
-        return StoredEmbedding.read(read_npz(path), str(path))
-    except ValueError as error:
-        raise folder.damaged("embedding.npz", error) from None
+    arrays = folder.read_arrays("embedding.npz")
+    return StoredEmbedding.read(arrays, str(folder.path / "embedding.npz"))
 
 
 def find_model_input(

@@ -1,6 +1,7 @@
 """Write files atomically, and read npz files without unpickling."""
 
 import os
+import re
 import secrets
 import zipfile
 import zlib
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
+
+TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}")  # names of the temporary files of `write_whole`
 
 
 def check_output_file(
@@ -60,6 +63,16 @@ def write_whole(path: Path, content: bytes) -> None:
             f"{path}: cannot be written ({error.strerror}); choose another place, "
             "or make this one writable"
         ) from None
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Remove the temporary files that a killed process has left in the folder.
+
+    To be called while no other process writes there.
+    """
+    for path in folder.iterdir():
+        if TEMPORARY.fullmatch(path.name) and path.is_file():
+            path.unlink(missing_ok=True)
 
 
 def read_npz(file: Path | BinaryIO) -> dict[str, NDArray[Any]]:

@@ -14,23 +14,26 @@ from numpy.typing import NDArray
 from ulc.config import RunSpec
 from ulc.errors import InputError, first_line
 from ulc.labels.judgement import Judgement
-from ulc.storage.files import read_npz, write_whole
+from ulc.storage.checksums import Checksums
+from ulc.storage.files import read_npz, remove_temporaries
 
 Records = list[dict[str, Any]]
 
 
 class RunFolder:
-    """Reads and writes the files of a run.
+    """Reads and writes the files of a run; a file that changed after it was written is refused.
 
-    Always: spec.toml, environment.json, data.json, records.jsonl, checkpoint.pt. If they apply:
-    ids.json (rows with ids), encoding.json (tables), embedding.npz (embedded images),
-    verified.json (labels that somebody has checked), audit.json (audits). When the run ends:
-    judgement.npz, labels.csv, labels.parquet (with pyarrow), corrected.csv, health.json,
-    outputs.npz, model.safetensors, model.json, summary.json and, last, done.
+    Always: checksums.json, identity.json (of the data), spec.toml, environment.json, data.json,
+    records.jsonl, checkpoint.pt. If they apply: ids.json (rows with ids), encoding.json (tables),
+    embedding.npz (embedded images), verified.json (labels that somebody has checked), audit.json
+    (audits). When the run ends: judgement.npz, labels.csv, labels.parquet (with pyarrow),
+    corrected.csv, health.json, outputs.npz, model.safetensors, model.json, summary.json and, last,
+    done.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.checksums = Checksums(path)
 
     @classmethod
     def create(cls, path: Path, spec: RunSpec) -> "RunFolder":
@@ -56,7 +59,10 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder's lock inside a `with` block; raise if another process has it."""
+        """Hold the folder's lock inside a `with` block; raise if another process has it.
+
+        Temporary files of a process that was killed here are removed.
+        """
         lock = FileLock(self.path / "lock", timeout=0)
         try:
             lock.acquire()
@@ -70,6 +76,7 @@ class RunFolder:
                 "choose another place with --out"
             ) from None
         try:
+            remove_temporaries(self.path)
             yield
         finally:
             lock.release()
@@ -77,7 +84,18 @@ class RunFolder:
     @property
     def spec(self) -> RunSpec:
         """Return the run's spec."""
+        self.check_spec_file("spec.toml")
         return RunSpec.read(self.path / "spec.toml")
+
+    def check_spec_file(self, name: str) -> None:
+        """Raise an InputError if spec.toml or audit.toml was edited after it was written."""
+        try:
+            self.checksums.check(name, (self.path / name).read_bytes())
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{self.path / name} was changed after the run began ({first_line(error)}); undo "
+                "the edit, or use other settings in a new run (`ulc train --spec` takes a copy)"
+            ) from None
 
     @property
     def done(self) -> bool:
@@ -89,8 +107,8 @@ class RunFolder:
         return (self.path / name).is_file()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file atomically."""
-        write_whole(self.path / name, content)
+        """Write a file atomically, and its digest to checksums.json."""
+        self.checksums.write_file(name, content)
 
     def write_json(self, name: str, content: Any) -> None:
         """Write a file of indented JSON."""
@@ -112,9 +130,10 @@ class RunFolder:
         self.write("done", b"")
 
     def read(self, name: str) -> bytes:
-        """Return a file's content."""
+        """Return a file's content; raise if it changed after it was written."""
         try:
-            return (self.path / name).read_bytes()
+            content = (self.path / name).read_bytes()
+            self.checksums.check(name, content)
         except FileNotFoundError:
             state = (
                 "is missing from the run"
@@ -127,7 +146,16 @@ class RunFolder:
                 else f"go on with `ulc resume {self.path}`"
             )
             raise InputError(f"{self.path / name} {state}; {remedy}") from None
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            raise self.damaged(name, error) from None
+        return content
+
+    def read_arrays(self, name: str) -> dict[str, NDArray[Any]]:
+        """Return the arrays of an npz file by name."""
+        content = self.read(name)
+        try:
+            return read_npz(io.BytesIO(content))
+        except ValueError as error:
             raise self.damaged(name, error) from None
 
     def read_json(self, name: str) -> Any:
@@ -143,9 +171,11 @@ class RunFolder:
         """Return the records, one per epoch."""
         content = self.read("records.jsonl")
         try:
-            return [json.loads(line) for line in content.splitlines()]
-        except ValueError as error:
+            records = [json.loads(line) for line in content.splitlines()]
+            check_epochs([record["epoch"] for record in records])
+        except (KeyError, TypeError, ValueError) as error:
             raise self.damaged("records.jsonl", error) from None
+        return records
 
     @property
     def ids(self) -> list[str] | None:
@@ -177,9 +207,9 @@ class RunFolder:
     @property
     def judgement(self) -> Judgement:
         """Return the algorithm's opinion on every training label."""
-        packed = io.BytesIO(self.read("judgement.npz"))
+        arrays = self.read_arrays("judgement.npz")
         try:
-            return Judgement.from_stored(read_npz(packed))
+            return Judgement.from_stored(arrays)
         except (ValueError, TypeError) as error:
             raise self.damaged("judgement.npz", error) from None
 
@@ -188,6 +218,13 @@ class RunFolder:
         return InputError(
             f"{self.path / name} is damaged ({first_line(error)}); train anew with --fresh"
         )
+
+
+def check_epochs(epochs: list[Any]) -> None:
+    """Raise a ValueError unless the epochs are 0, 1, 2 and so on."""
+    for expected, epoch in enumerate(epochs):
+        if epoch != expected:
+            raise ValueError(f"epoch {expected} is missing: there is {epoch} in its place")
 
 
 def create_folder(path: Path) -> RunFolder:

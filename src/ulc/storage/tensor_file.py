@@ -1,14 +1,19 @@
-"""Read safetensors files that have a JSON description in their header."""
+"""Safetensors files with a JSON description and a checksum in their header."""
 
+import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import safetensors
+import safetensors.torch
+import torch
 from torch import Tensor
 
 from ulc.errors import InputError, first_line
+from ulc.storage.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -30,14 +35,43 @@ class TensorFileKind:
         )
 
 
+def write_tensors(
+    path: Path, description: str, tensors: Mapping[str, Tensor], **texts: str
+) -> None:
+    """Write tensors, which are on the CPU and contiguous, by name.
+
+    description: JSON text; texts: further texts for the header, which are not read back
+    """
+    checksum = digest_tensors(description, tensors)
+    header = {**texts, "ulc": description, "checksum": checksum}
+    write_whole(path, safetensors.torch.save(dict(tensors), header))
+
+
 def read_tensors(path: Path, kind: TensorFileKind) -> tuple[Any, dict[str, Tensor]]:
     """Read a file: return its description, and its tensors by name."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
-            description = json.loads((file.metadata() or {})["ulc"])
-            return description, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        check_digest(header, tensors)
+        return json.loads(header["ulc"]), tensors
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; {kind.missing}") from None
     except Exception as error:
         # safetensors raises several types for a damaged file.
         raise kind.unreadable(path, error) from None
+
+
+def check_digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> None:
+    """Raise a ValueError unless the header has the digest of its description and the tensors."""
+    if header.get("checksum") != digest_tensors(header["ulc"], tensors):
+        raise ValueError("its checksum differs")
+
+
+def digest_tensors(description: str, tensors: Mapping[str, Tensor]) -> str:
+    """Return a digest of the description and of names, types, shapes and values of the tensors."""
+    found = hashlib.sha256(description.encode())
+    for name, tensor in sorted(tensors.items()):
+        found.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()

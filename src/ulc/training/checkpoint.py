@@ -9,7 +9,7 @@ import torch
 
 from ulc.algorithms.base import Algorithm
 from ulc.errors import InputError, first_line
-from ulc.storage.run_folder import RunFolder
+from ulc.storage.run_folder import Records, RunFolder
 from ulc.training.best_epoch import Snapshot
 
 NAME = "checkpoint.pt"
@@ -50,6 +50,17 @@ def restore(algorithm: Algorithm, folder: RunFolder) -> Resumed:
             f"{folder.path / NAME} does not fit this version ({first_line(error)}); "
             "train anew with --fresh"
         ) from None
+
+
+def earlier_records(folder: RunFolder, resumed: Resumed) -> Records:
+    """The records of all epochs before the one at which the run continues."""
+    if not resumed.start:
+        return []
+    records = folder.records
+    if len(records) < resumed.start:
+        reason = f"it ends after {len(records)} epochs, the checkpoint after {resumed.start}"
+        raise folder.damaged("records.jsonl", ValueError(reason))
+    return records[: resumed.start]
 
 
 def read(folder: RunFolder) -> dict[str, Any]:

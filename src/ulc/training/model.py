@@ -1,7 +1,7 @@
 """A trained model: weights as safetensors, the rest as JSON; no training data."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,8 @@ from ulc.errors import InputError
 from ulc.labels.prior import Prior, with_prior
 from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
-from ulc.storage.files import write_whole
 from ulc.storage.run_folder import RunFolder
-from ulc.storage.tensor_file import TensorFileKind, read_tensors
+from ulc.storage.tensor_file import TensorFileKind, read_tensors, write_tensors
 from ulc.training.own_code import hash_network
 from ulc.typing import Floats
 
@@ -75,13 +74,23 @@ class Model:
         return with_prior(probability, np.asarray(self.spec.class_prior), prior)
 
     def predict_stored(self, stored: Tensor, size: int = 1024) -> Floats:
-        """(N, K) class probabilities for (N, …) stored inputs, under the training prior."""
+        """(N, K) class probabilities for (N, …) stored inputs, under the training prior.
+
+        Raise an InputError if a prediction is not finite.
+        """
         ready, device = self.spec.preprocessing.ready, next(self.networks.parameters()).device
         with torch.no_grad(), evaluating(self.networks):
             parts = [
                 mean_prediction(self.members, ready(part.to(device))) for part in stored.split(size)
             ]
-        return array(torch.cat(parts))
+        probability = array(torch.cat(parts))
+        bad = ~np.isfinite(probability).all(axis=1)
+        if bad.any():
+            raise InputError(
+                f"the model predicts NaN or infinity for row {int(bad.argmax())}; its values are "
+                "too large for the network: check them, or train on data of that size"
+            )
+        return probability
 
     def uncertainty(
         self, inputs: NDArray[Any], *, passes: int, seed: int, size: int = 1024
@@ -130,16 +139,20 @@ class Model:
 
     def save_file(self, path: Path) -> None:
         """Write weights and spec as one safetensors file, the spec as JSON in its header."""
-        header = {
-            "ulc": self.spec.model_dump_json(),
-            "class_names": json.dumps(self.spec.class_names),
-        }
-        write_whole(path, safetensors.torch.save(self.weights(), header))
+        names = json.dumps(self.spec.class_names)
+        write_tensors(path, self.spec.model_dump_json(), self.weights(), class_names=names)
 
     def weights(self) -> dict[str, Tensor]:
         """The weights of all networks, by name."""
         state = self.networks.state_dict()
         return {name: value.cpu().contiguous() for name, value in state.items()}
+
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Load what `weights` returned; raise a ValueError if a weight is NaN or infinite."""
+        for name, value in weights.items():
+            if value.is_floating_point() and not value.isfinite().all():
+                raise ValueError(f"{name} holds NaN or infinity")
+        self.networks.load_state_dict(weights)
 
     @classmethod
     def of_algorithm(  # noqa: PLR0913 (all that a model consists of)
@@ -187,8 +200,7 @@ class Model:
         check_network(spec, folder.path)
         model = cls.untrained(spec)
         try:
-            weights = safetensors.torch.load(folder.read("model.safetensors"))
-            model.networks.load_state_dict(weights)
+            model.load_weights(safetensors.torch.load(folder.read("model.safetensors")))
         except InputError:
             raise
         except Exception as error:
@@ -204,8 +216,8 @@ class Model:
         check_network(spec, path)
         model = cls.untrained(spec)
         try:
-            model.networks.load_state_dict(weights)
-        except RuntimeError as error:
+            model.load_weights(weights)
+        except (RuntimeError, ValueError) as error:
             raise EXPORTED.unreadable(path, error) from None
         return model
 

@@ -1,6 +1,5 @@
 """From a spec to a finished run folder: prepare, build, train, judge, write."""
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,12 +8,13 @@ import torch
 from ulc.algorithms import configure, find_algorithm
 from ulc.algorithms.base import Algorithm
 from ulc.config import RunSpec
+from ulc.data.identity import DataIdentity
 from ulc.data.prepare import Prepared, prepare
 from ulc.labels.files import LabelFiles
 from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
-from ulc.storage.run_folder import RunFolder
-from ulc.training import checkpoint
+from ulc.storage.run_folder import RunFolder, create_folder
+from ulc.training import checkpoint, placing
 from ulc.training.best_epoch import BestEpoch, Snapshot
 from ulc.training.collapse import CollapseMonitor
 from ulc.training.device import choose_device
@@ -39,24 +39,64 @@ def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
 ) -> RunFolder:
     """Train the spec in a run folder under `out`, and return the folder.
 
-    A finished run is not repeated, and a stopped run is resumed.
+    A finished run of the same data is not repeated, and a stopped one is resumed. Beside a finished
+    run of other data a new one is trained; a stopped run of other data is an error.
 
     save_every: seconds between checkpoints
     prepared: the data as `prepare` returns them for `spec`; None: they are prepared here
     """
     spec = resolved(spec)
-    finished = finished_run(spec, out)
+    path = out / spec.folder_name
+    finished = None if prepared is not None else finished_run(spec, out)
     if finished is not None:
         return finished
     # Everything that can be wrong with the input is found before anything is written.
     chosen = choose_device(device)
     progress = progress or TrainingProgress()
     prepared = prepared or prepare(spec, chosen, progress.on_read)
-    training = Training(spec, prepared, build_algorithm(spec, prepared, chosen))
-    folder = RunFolder.create(out / spec.folder_name, spec)
-    with folder.locked(), use_threads(choose_threads(folder)):
+    folder = placing.place(path, prepared.identity)
+    if folder.done:
         check_own_code(folder, spec)
-        environment = describe_environment(chosen) | {"own_code": hash_own_code(spec)}
+        placing.remember_files(folder, prepared.identity)
+        return folder
+    return train_at(folder.path, spec, prepared, chosen, progress, save_every)
+
+
+def resume(
+    path: Path, *, device: str = "auto", progress: TrainingProgress | None = None
+) -> RunFolder:
+    """Train the stopped run in the folder `path` to its end, and return it.
+
+    A finished run is returned as it is. Raise an InputError if the data have changed.
+    """
+    folder = RunFolder.open(path)
+    spec = folder.spec
+    placing.check_name(path, spec.folder_name)
+    check_own_code(folder, spec)
+    if folder.done:
+        return folder
+    chosen = choose_device(device)
+    progress = progress or TrainingProgress()
+    prepared = prepare(spec, chosen, progress.on_read)
+    return train_at(path, spec, prepared, chosen, progress, SAVE_EVERY)
+
+
+def train_at(  # noqa: PLR0913 (all that a training consists of)
+    path: Path,
+    spec: RunSpec,
+    prepared: Prepared,
+    device: torch.device,
+    progress: TrainingProgress,
+    save_every: float,
+) -> RunFolder:
+    """Train in the folder `path`, from its checkpoint if there is one."""
+    training = Training(spec, prepared, build_algorithm(spec, prepared, device))
+    folder = create_folder(path)
+    with folder.locked(), use_threads(choose_threads(folder)):
+        placing.claim(folder, prepared.identity)
+        RunFolder.create(path, spec)
+        check_own_code(folder, spec)
+        environment = describe_environment(device) | {"own_code": hash_own_code(spec)}
         folder.write_json("environment.json", environment)
         write_data(folder, prepared)
         kept = train_in_folder(training, folder, progress, save_every)
@@ -96,21 +136,25 @@ def resolved(spec: RunSpec) -> RunSpec:
 
 
 def finished_run(spec: RunSpec, out: Path) -> RunFolder | None:
-    """The folder of the finished run of this spec; None if there is none."""
-    path = out / resolved(spec).folder_name
-    if not (path / "done").is_file():
-        return None
-    folder = RunFolder.open(path)
-    check_own_code(folder, spec)
+    """The folder of the finished run of this spec if its data files have not changed; else None."""
+    spec = resolved(spec)
+    folder = placing.find_finished(out / spec.folder_name, spec.data, spec.noise.file)
+    if folder is not None:
+        check_own_code(folder, spec)
     return folder
 
 
 def start_fresh(spec: RunSpec, out: Path) -> None:
-    """Remove the folder of a run of this spec, if there is one."""
-    path = out / resolved(spec).folder_name
-    if (path / "spec.toml").is_file():
-        with RunFolder(path).locked():
-            shutil.rmtree(path)
+    """Remove the run of this spec and these data, and a stopped run of this spec, if there is one.
+
+    A finished run of other data stays.
+    """
+    spec = resolved(spec)
+
+    def read_identity() -> DataIdentity:
+        return prepare(spec, torch.device("cpu")).identity
+
+    placing.remove_run(out / spec.folder_name, spec.data, spec.noise.file, read_identity)
 
 
 def build_algorithm(spec: RunSpec, prepared: Prepared, device: torch.device) -> Algorithm:
@@ -142,7 +186,7 @@ def train_in_folder(
     """
     spec, prepared, algorithm = training.spec, training.prepared, training.algorithm
     resumed = checkpoint.restore(algorithm, folder)
-    records = folder.records[: resumed.start] if resumed.start else []
+    records = checkpoint.earlier_records(folder, resumed)
     for record in records:
         progress.on_epoch(record)
     monitor = monitor_collapse(spec, prepared)

@@ -1,0 +1,133 @@
+"""The identity of data: a digest of their content, and a quick one of their files."""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from ulc.config import DataSpec, Spec
+from ulc.data.sources.source import Source
+from ulc.errors import InputError
+
+SETTLED = 1.0  # seconds; a file that changed later before it was read may be changing still
+
+
+class DataIdentity(Spec):
+    """Which data a folder was made from.
+
+    content: digest of the arrays and names that were read
+    files: digest of the paths, sizes and times of their files; None: unknown
+    images: whether the inputs are images
+    """
+
+    content: str
+    files: str | None
+    images: bool
+
+
+def identify(
+    source: Source, data: DataSpec, label_file: str | None, began: float | None
+) -> DataIdentity:
+    """Return the identity of data that were read from `data` and from the label file, if any.
+
+    began: time when reading began, by `time.time`; None: unknown
+    """
+    images = source.inputs.ndim == 4
+    files = None if began is None else digest_files(data, label_file, images, began - SETTLED)
+    return DataIdentity(content=digest_content(source), files=files, images=images)
+
+
+def files_unchanged(identity: DataIdentity, data: DataSpec, label_file: str | None) -> bool:
+    """Whether the files of the data are those of `identity`; False also if this is unknown."""
+    if identity.files is None:
+        return False
+    found = digest_files(data, label_file, identity.images, time.time())
+    return found == identity.files
+
+
+def digest_content(source: Source) -> str:
+    """Return a digest of all that a source holds, except its name.
+
+    A million vectors of 256 numbers (1 GB) take about a second.
+    """
+    found = hashlib.sha256()
+    for field in fields(source):
+        if field.name != "name":
+            found.update(f"{field.name}:".encode())
+            add_value(found, getattr(source, field.name))
+    return found.hexdigest()
+
+
+def add_value(found: "hashlib._Hash", value: Any) -> None:
+    """Add a value of a source to a digest: an array, names, a spec, or a dictionary of these."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        found.update(f"{value.dtype.str}{value.shape}".encode())
+        found.update(np.ascontiguousarray(value).data.cast("B"))
+    elif isinstance(value, dict):
+        for name, each in sorted(value.items()):
+            found.update(f"{name}:".encode())
+            add_value(found, each)
+    else:
+        plain = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+        found.update(json.dumps(plain, default=repr).encode())
+
+
+def digest_files(data: DataSpec, label_file: str | None, images: bool, latest: float) -> str | None:
+    """Return a digest of the paths, sizes and times of all files that the data consist of.
+
+    None: the files are not known, cannot be found, or one of them changed after `latest`.
+    """
+    found = hashlib.sha256()
+    try:
+        for path in list_files(data, label_file, images):
+            state = path.stat()
+            changed = max(state.st_mtime_ns, state.st_ctime_ns)
+            if changed > latest * 1e9:
+                return None
+            entry = [os.fsencode(path).hex(), state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+            found.update(json.dumps(entry).encode())
+    except (OSError, InputError, LookupError):
+        return None
+    return found.hexdigest()
+
+
+def list_files(data: DataSpec, label_file: str | None, images: bool) -> Iterator[Path]:
+    """Yield all files that the data consist of; raise a LookupError if they are not known.
+
+    images: whether the inputs are images
+    """
+    path = Path(data.path or "")
+    if label_file is not None:
+        yield Path(label_file)
+    if data.source == "huggingface":
+        raise LookupError("its images may lie anywhere")
+    if data.source == "folder":
+        from ulc.data.sources.folder import split_images
+
+        train, test = split_images(path)
+        yield from (*train.paths, *test.paths)
+    elif path.is_dir():
+        yield from (Path(root, name) for root, _, names in sorted(os.walk(path)) for name in names)
+    elif data.path is not None:
+        yield path
+    if data.source == "table" and images:
+        yield from listed_images(path, data)
+
+
+def listed_images(path: Path, data: DataSpec) -> list[Path]:
+    """Return the paths of the images that a table lists."""
+    from ulc.data.sources.frame import image_column, image_paths
+    from ulc.data.sources.table import read_table
+
+    table = read_table(path)
+    column = image_column(table, data)
+    if column is None:
+        raise LookupError(f"{path}: no column of images")
+    return image_paths(table[column], path.parent, str(path))
