@@ -430,6 +430,7 @@ def finished(trained):
 def unfinished(finished):
     """The same, killed before it could write its results."""
     kept = {"spec.toml", "environment.json", "data.json", "records.jsonl", "checkpoint.pt"}
+    kept |= {"identity.json", "checksums.json"}
     for path in finished.iterdir():
         if path.name not in kept:
             path.unlink()
@@ -555,8 +556,16 @@ def test_damaged_records(finished):
 
 
 @pytest.mark.parametrize("command", ["show", "resume"])
+def test_a_spec_that_was_edited(refused, finished, command):
+    spec = finished / "spec.toml"
+    spec.write_text(spec.read_text().replace("seed = 0", "seed = 1"))
+    refused(command, finished, says=["spec.toml was changed after the run began", "undo the edit"])
+
+
+@pytest.mark.parametrize("command", ["show", "resume"])
 def test_a_damaged_spec(refused, finished, command):
     (finished / "spec.toml").write_text("epochs = ")
+    (finished / "checksums.json").unlink()
     refused(command, finished, says=["spec.toml: not a readable TOML file", "mend or remove it"])
 
 

@@ -1,6 +1,15 @@
-"""`python -m ulc` is `ulc`."""
+"""`ulc`, and `python -m ulc`."""
 
-from ulc.cli import main
+from ulc.stopping import exit_at_signals
+
+
+def main() -> None:
+    """Run the command; it can be stopped while its modules are imported."""
+    with exit_at_signals():
+        from ulc.cli import main
+
+        main()
+
 
 if __name__ == "__main__":
     main()

@@ -16,6 +16,7 @@ from stub_runs import judged_run
 from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.data.prepare import label, prepare
 from ulc.errors import InputError
+from ulc.storage.run_folder import RunFolder
 
 KINDS = ("cat", "dog", "чай")
 
@@ -467,7 +468,7 @@ def test_bad_calls_are_told_in_one_sentence(ulc, table_run, arguments, message):
             "row 3 of the run was 'r3', now it is 'q3'",
         ),
         (lambda: Path("run/ids.json").unlink(), "ids.json, the ids of its rows, is missing"),
-        (lambda: Path("run/ids.json").write_text("[]"), "ids.json names 0 rows"),
+        (lambda: RunFolder(Path("run")).write_json("ids.json", []), "ids.json names 0 rows"),
         (lambda: Path("run/verified.json").write_text("[99]"), "verified.json is damaged"),
         (lambda: Path("run/verified.json").write_text('["x"]'), "verified.json is damaged"),
         (lambda: Path("run/health.json").write_text("{}"), "health.json is damaged"),

@@ -62,7 +62,7 @@ def predict_out_of_fold(workspace: Workspace, plain: HeldOutRun, prepared: Prepa
 def read_probability(folder: RunFolder, prepared: Prepared) -> Floats:
     """The (N, K) predictions that the folder holds; raise if they are of other data."""
     content = folder.read_arrays(FILE)
-    if str(content.get("data")) != prepared.identity.content:
+    if "probability" not in content or str(content.get("data")) != prepared.identity.content:
         raise InputError(f"{folder.path}: the data have changed since; audit anew with --fresh")
     probability: Floats = content["probability"]
     return probability

@@ -18,8 +18,8 @@ from ulc.cli.report_command import report
 from ulc.cli.sweep_command import sweep
 from ulc.cli.train_command import algorithm_title, print_results, progress_bars, train
 from ulc.errors import InputError
+from ulc.stopping import exit_at_signals
 
-STOPPED = {130, 143}  # exit codes after SIGINT and SIGTERM
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -150,12 +150,9 @@ def main() -> NoReturn:
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:
-        app()
+        with exit_at_signals():
+            app()
     except InputError as error:
         print(f"ulc: {error}", file=sys.stderr)
         sys.exit(2)
-    except SystemExit as ended:
-        if ended.code in STOPPED:
-            print("ulc: stopped; the same command or `ulc resume RUN` resumes", file=sys.stderr)
-        raise
     sys.exit(0)

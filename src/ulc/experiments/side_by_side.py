@@ -1,12 +1,13 @@
 """Several trainings at once, each in a process of its own with its share of the cores."""
 
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ulc.config import RunSpec
 from ulc.errors import InputError
+from ulc.stopping import deferred_signals
 from ulc.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:  # a new process imports this file before it trains
@@ -93,8 +95,9 @@ def train_in_processes(
             while waiting or working:
                 while waiting and len(working) < at_once:
                     training = waiting.pop(0)
-                    pipe, process = start_training(training.spec, out, device, threads)
-                    working[pipe] = training, process
+                    with deferred_signals():
+                        pipe, process = start_training(training.spec, out, device, threads)
+                        working[pipe] = training, process
                 for pipe in cast("list[Connection]", wait(list(working))):
                     training, process = working[pipe]
                     message = receive(pipe, process, training.name)
@@ -106,9 +109,11 @@ def train_in_processes(
                         method, arguments = message
                         getattr(training.progress, method)(*arguments)
         finally:
-            for _, process in working.values():
-                process.terminate()
-                process.join()
+            with deferred_signals():
+                for _, process in working.values():
+                    process.kill()  # files are written whole or not at all
+                for _, process in working.values():
+                    process.join()
 
 
 def available_threads() -> int:
@@ -127,23 +132,26 @@ def start_training(
     context = get_context("spawn")  # a forked process cannot use torch's threads
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=train, args=(spec, out, device, threads, theirs), daemon=True)
-    with ignore_sigint():
+    with block_sigint():
         process.start()
     theirs.close()
     return ours, process
 
 
 @contextmanager
-def ignore_sigint() -> Iterator[None]:
-    """Context manager: processes started inside ignore SIGINT; this process ends them."""
-    if threading.current_thread() is not threading.main_thread():
+def block_sigint() -> Iterator[None]:
+    """Context manager: processes started inside do not react to SIGINT; this process ends them."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # starting it later would unblock SIGINT
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
@@ -178,6 +186,8 @@ def receive(
         message = pipe.recv()
     except (EOFError, OSError):
         process.join()
+        if process.exitcode == -signal.SIGTERM:
+            sys.exit(TERMINATED)  # sent to the group of processes, or soon to this one
         if process.exitcode and process.exitcode > 0:
             raise RuntimeError(f"the training {name} failed; see above") from None
         raise InputError(
@@ -192,6 +202,7 @@ def receive(
 def train(spec: RunSpec, out: Path, device: str, threads: int, pipe: Connection) -> None:
     """Train in the new process, and send progress and folder through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=exit_with_parent, daemon=True).start()
     import torch
 
     from ulc.experiments.progress_pipe import ProgressPipe
@@ -205,3 +216,11 @@ def train(spec: RunSpec, out: Path, device: str, threads: int, pipe: Connection)
             pipe.send(error)
     except BrokenPipeError:
         return  # the parent process has ended
+
+
+def exit_with_parent() -> None:
+    """End this process as soon as the process that started it has ended."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)

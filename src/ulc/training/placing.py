@@ -48,19 +48,20 @@ def place(path: Path, identity: DataIdentity) -> RunFolder:
 
 
 def claim(folder: RunFolder, identity: DataIdentity) -> None:
-    """Store the identity in the folder; raise an InputError if it holds a run of other data.
+    """Store the identity in a free folder; raise an InputError if it holds a run of other data.
 
     To be called first of all, while the folder is locked.
     """
-    if not is_free(folder) and not has_data(folder, identity):
+    if is_free(folder):
+        folder.write_json(NAME, identity.model_dump(mode="json"))
+    elif not has_data(folder, identity):
         raise other_data(folder)
-    folder.write_json(NAME, identity.model_dump(mode="json"))
 
 
 def remember_files(folder: RunFolder, identity: DataIdentity) -> None:
     """Store that the files of a finished run have new times but the same content."""
     with suppress(InputError), folder.locked():  # an archive may be read-only
-        claim(folder, identity)
+        folder.write_json(NAME, identity.model_dump(mode="json"))
 
 
 def remove_run(
