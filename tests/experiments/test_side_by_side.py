@@ -201,7 +201,7 @@ def test_at_sigterm_a_sweep_ends_its_processes_and_goes_on_another_time(data, tm
     printed, said = running.communicate(timeout=60)
     assert running.returncode == 143
     assert (printed, said.count("\n")) == ("", 1)
-    assert "stopped; the same command" in said
+    assert "stopped; give the same command again" in said
     until(lambda: gone(running.pid))
     for path in (tmp_path / "runs").iterdir():
         folder = RunFolder.open(path)

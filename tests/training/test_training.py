@@ -108,6 +108,18 @@ def test_a_stopped_run_goes_on_to_the_same_bits(spec, tmp_path, stopped_after, h
     assert_same_run(whole, parts)
 
 
+@pytest.mark.parametrize("kept", [[0], [0, 2], []])
+def test_records_that_do_not_reach_the_checkpoint_are_noticed(spec, tmp_path, kept):
+    """Even if they were cut at the end of a line."""
+    with pytest.raises(KeyboardInterrupt):
+        run(spec, tmp_path, progress=StopAfter(2), save_every=0)
+    (path,) = (each for each in tmp_path.iterdir() if each.is_dir())
+    folder = RunFolder(path)
+    folder.write_records([folder.records[epoch] for epoch in kept])
+    with pytest.raises(InputError, match=r"records.jsonl is damaged .*--fresh"):
+        run(spec, tmp_path)
+
+
 @pytest.mark.slow
 def test_a_run_killed_by_force_goes_on_to_the_same_bits(spec, tmp_path):
     whole = run(spec, tmp_path / "whole")

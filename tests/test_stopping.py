@@ -1,0 +1,146 @@
+"""SIGINT and SIGTERM on real commands: they end soon, with one line, and leave no process."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ulc.stopping import deferred_signals, exit_at_signals, raise_exit
+from ulc.storage.run_folder import RunFolder
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+LINE = "ulc: stopped; give the same command again to go on\n"
+ENDLESS = ("--epochs", "1000000", "--out", "runs")
+COMMANDS = {
+    "train": ("train", "data.npz", "-a", "ce", "--quiet", *ENDLESS),
+    "compare": ("train", "data.npz", "-a", "ulc", "--compare", *ENDLESS),
+    "audit": ("audit", "data.npz", *ENDLESS),
+    "sweep": ("sweep", "data.npz", "--algorithms", "ce", "--seeds", "0,1,2", *ENDLESS),
+}
+
+
+@pytest.fixture(autouse=True)
+def _data():
+    rng = np.random.default_rng(0)
+    np.savez("data.npz", X=rng.normal(size=(60, 4)), y=np.arange(60) % 3)
+
+
+def start(command):
+    """Start a command in a process group of its own, in which SIGINT is not ignored."""
+    begin = (
+        "import runpy, signal, sys;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "sys.argv[0] = 'ulc'; runpy.run_module('ulc', run_name='__main__', alter_sys=True)"
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", begin, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def processes_of(group):
+    """Return the commands of all processes of a group that have not ended."""
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [line.split(maxsplit=2) for line in listed.splitlines()]
+    return [row[-1] for row in rows if row[0] == str(group) and not row[1].startswith("Z")]
+
+
+def assert_all_end(group, seconds=10):
+    end = time.monotonic() + seconds
+    while processes_of(group):
+        assert time.monotonic() < end, processes_of(group)
+        time.sleep(0.05)
+
+
+def until_trained(running, count):
+    """Wait until `count` trainings have begun."""
+    while len(list(Path("runs").rglob("environment.json"))) < count:
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.05)
+
+
+def assert_stopped(running, number, send):
+    send(running.pid, number)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 128 + number
+    assert said.endswith(LINE)
+    assert "Traceback" not in said
+    assert_all_end(running.pid)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_ends_with_one_line_and_no_process_is_left(name, number):
+    running = start(COMMANDS[name])
+    until_trained(running, 2 if name == "sweep" else 1)
+    assert_stopped(running, number, os.kill)
+    for path in Path("runs").glob("*/spec.toml"):
+        with RunFolder(path.parent).locked():
+            assert not RunFolder(path.parent).done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_sweep_can_be_stopped_at_any_moment(number):
+    """Also while it imports or starts its workers; a terminal sends SIGINT to all of them."""
+    rng = random.Random(0)
+    running = start(COMMANDS["sweep"])
+    began = time.monotonic()
+    until_trained(running, 2)
+    whole = time.monotonic() - began
+    assert_stopped(running, number, os.killpg)
+    for _ in range(3):
+        running = start(COMMANDS["sweep"])
+        time.sleep(rng.uniform(0.3, 1.0) * whole)
+        assert_stopped(running, number, os.killpg)
+
+
+@pytest.mark.slow
+def test_workers_end_with_a_sweep_that_is_killed():
+    running = start(COMMANDS["sweep"])
+    until_trained(running, 2)
+    os.kill(running.pid, signal.SIGKILL)
+    assert_all_end(running.pid)
+    running.communicate()
+
+
+def test_a_signal_that_arrives_while_deferred_takes_effect_behind_the_block():
+    arrived = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: arrived.append(number))
+    try:
+        with deferred_signals():
+            signal.raise_signal(signal.SIGTERM)
+            assert arrived == []
+        assert arrived == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_that_is_ignored_stays_ignored():
+    """As for `nohup`, and for commands in the background of a script."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with exit_at_signals(), deferred_signals():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_behind_the_block_the_handlers_are_those_of_before():
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with exit_at_signals():
+        assert signal.getsignal(signal.SIGTERM) is raise_exit
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
