@@ -13,6 +13,7 @@ from ulc.auditing import AuditProgress
 from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.data import identity
 from ulc.errors import InputError
+from ulc.report.training_record import plain_run
 from ulc.training.loop import TrainingProgress
 from ulc.training.placing import first_folder
 from ulc.training.run import finished_run, resume, run, start_fresh
@@ -194,6 +195,18 @@ def test_a_run_whose_data_are_unknown_counts_as_one_of_other_data(spec):
     old = run(spec, Path("runs"))
     (old.path / "identity.json").unlink()
     assert run(spec, Path("runs")).path != old.path
+
+
+def test_a_report_compares_only_runs_of_the_same_data(spec):
+    plain = run(spec, Path("runs"))
+    method = run(spec.model_copy(update={"algorithm": "pencil"}), Path("runs"))
+    assert plain_run(method).path == plain.path.absolute()
+    change_data("a label")
+    changed = run(method.spec, Path("runs"))
+    assert plain_run(changed) is None
+    newer = run(spec, Path("runs"))
+    assert plain_run(changed).path == newer.path.absolute()
+    assert plain_run(method).path == plain.path.absolute()
 
 
 def draw_images():

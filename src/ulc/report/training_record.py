@@ -11,6 +11,7 @@ from ulc.errors import InputError
 from ulc.report.figures import Line, curves
 from ulc.report.findings import Findings
 from ulc.storage.run_folder import Records, RunFolder
+from ulc.training.placing import same_data
 
 # Values in an epoch's record: path of keys, name, CSS class.
 LOSSES = (
@@ -161,7 +162,7 @@ def gain(folder: RunFolder) -> Gain | None:
 
 
 def plain_run(folder: RunFolder) -> RunFolder | None:
-    """A finished run of cross entropy on the same labels, beside this run; None: there is none."""
+    """A finished run of cross entropy on the same data, beside this run; None: there is none."""
     spec = folder.spec
     if spec.algorithm == "ce":
         return None
@@ -170,8 +171,10 @@ def plain_run(folder: RunFolder) -> RunFolder | None:
     for path in sorted(folder.path.absolute().parent.glob("-".join(tags))):
         other = RunFolder(path)
         try:
-            same = other.done and other.spec.model_dump(exclude=fixed) == spec.model_dump(
-                exclude=fixed
+            same = (
+                other.done
+                and other.spec.model_dump(exclude=fixed) == spec.model_dump(exclude=fixed)
+                and same_data(other, folder)
             )
         except InputError:  # not a readable run
             continue

@@ -104,6 +104,13 @@ def has_data(folder: RunFolder, identity: DataIdentity) -> bool:
     return stored is not None and stored.content == identity.content
 
 
+def same_data(one: RunFolder, other: RunFolder) -> bool:
+    """Whether both runs were made from the same data; True also if neither says from which."""
+    identities = stored_identity(one), stored_identity(other)
+    contents = {None if each is None else each.content for each in identities}
+    return len(contents) == 1
+
+
 def stored_identity(folder: RunFolder) -> DataIdentity | None:
     """Return the identity of the data of the run in the folder; None: unknown."""
     if not folder.has(NAME):
