@@ -32,9 +32,10 @@ from ulc.auditing.results import AuditResults, write_audit
 from ulc.auditing.spec import AuditProgress, AuditSpec
 from ulc.auditing.trainings import train_and_measure
 from ulc.auditing.workspace import Workspace
+from ulc.importing import named_code
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training.device import choose_device
-from ulc.training.own_code import check_own_code
+from ulc.training.own_code import check_own_code, check_trusted
 
 
 def run_audit(
@@ -52,6 +53,7 @@ def run_audit(
     path = out / spec.folder_name
     if (path / "done").is_file():
         finished = RunFolder.open(path)
+        check_trusted(finished.spec, str(path), named_code(spec.network.name))
         check_own_code(finished, finished.spec)
         return finished
     torch_device, progress = choose_device(device), progress or AuditProgress()

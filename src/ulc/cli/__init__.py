@@ -12,7 +12,7 @@ from ulc.cli.audit_command import audit, print_audit, resume_audit
 from ulc.cli.embed_command import embed
 from ulc.cli.export_command import export
 from ulc.cli.noise_command import noise
-from ulc.cli.options import Device, Json, Quiet
+from ulc.cli.options import Device, Json, Quiet, Trust
 from ulc.cli.predict_command import predict
 from ulc.cli.report_command import report
 from ulc.cli.sweep_command import sweep
@@ -35,17 +35,20 @@ app.command()(sweep)
 @app.command()
 def resume(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
+    trust: Trust = False,
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Resume a stopped run or audit; it ends with the same bits as without the stop."""
     from ulc.storage.run_folder import RunFolder
+    from ulc.training.own_code import check_trusted
 
     if (run / "audit.toml").is_file():
-        resume_audit(run, device, as_json=as_json, quiet=quiet)
+        resume_audit(run, device, trust=trust, as_json=as_json, quiet=quiet)
         return
     spec = RunFolder.open(run).spec
+    check_trusted(spec, str(run / "spec.toml"), trust)
     title = algorithm_title(spec)
     if run.absolute().name != spec.folder_name:
         raise InputError(

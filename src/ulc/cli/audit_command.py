@@ -110,11 +110,15 @@ def audit(
     run_and_print(spec, out, device, as_json=as_json, quiet=quiet)
 
 
-def resume_audit(path: Path, device: str, *, as_json: bool, quiet: bool) -> None:
+def resume_audit(path: Path, device: str, *, trust: bool, as_json: bool, quiet: bool) -> None:
     """Go on with a stopped audit."""
     from ulc.auditing import AuditSpec
+    from ulc.embedding.backbones import check_backbone_trust
+    from ulc.importing import check_trust
 
     spec = AuditSpec.read(path / "audit.toml")
+    check_trust(spec.network.name, "network", str(path / "audit.toml"), trust)
+    check_backbone_trust(spec.embed, str(path / "audit.toml"), trust)
     if path.absolute().name != spec.folder_name:
         raise InputError(
             f"{path}: the folder was renamed; rename it to {spec.folder_name} to resume it"

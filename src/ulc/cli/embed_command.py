@@ -18,9 +18,7 @@ def embed(
     out: Annotated[Path, typer.Option(help="FEATURES.npz, for `ulc train FEATURES.npz`.")],
     backbone: Annotated[
         str,
-        typer.Option(
-            help="efficientnet-lite0, timm:NAME, torchvision:NAME or your module:function."
-        ),
+        typer.Option(help="efficientnet-lite0, timm:NAME, torchvision:NAME or your module:Class."),
     ] = "efficientnet-lite0",
     size: Annotated[
         int | None, typer.Option(min=1, help="Pixels a side. Default: the backbone's own.")

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ulc.cli.options import Json, PriorText, Quiet
+from ulc.cli.options import Json, PriorText, Quiet, Trust
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
     from ulc.storage.run_folder import RunFolder
+    from ulc.training.model import Model
 
 
 def export(
@@ -23,6 +24,7 @@ def export(
         typer.Option(help="FILE.safetensors: weights and, in the header, the model's spec."),
     ] = None,
     prior: PriorText = "training",
+    trust: Trust = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -33,11 +35,12 @@ def export(
     files = {"--onnx": onnx, "--safetensors": safetensors}
     check_files({option: path for option, path in files.items() if path is not None}, prior)
     folder = RunFolder.open(run)
+    model = Model.load(folder, trust=trust)
     content: dict[str, Any] = {"run": str(run)}
     if onnx is not None:
-        content |= write_onnx(folder, onnx, prior)
+        content |= write_onnx(folder, model, onnx, prior)
     if safetensors is not None:
-        Model.load(folder).save_file(safetensors)
+        model.save_file(safetensors)
         content["safetensors"] = str(safetensors)
     if as_json:
         print(json.dumps(content))
@@ -64,16 +67,15 @@ def check_files(files: dict[str, Path], prior: str) -> None:
         check_output_file(option, path)
 
 
-def write_onnx(folder: "RunFolder", path: Path, prior: str) -> dict[str, Any]:
+def write_onnx(folder: "RunFolder", model: "Model", path: Path, prior: str) -> dict[str, Any]:
     """Write the ONNX graph; return facts about it."""
     from ulc.labels.prior import check_prior_name
     from ulc.prediction.export import export_onnx
-    from ulc.training.model import Model
 
     metadata = {}
     if folder.has("encoding.json"):
         # It tells how a row of the table becomes an input of the graph.
         metadata["encoding"] = json.dumps(folder.read_json("encoding.json"))
-    made = export_onnx(Model.load(folder), prior=check_prior_name(prior), metadata=metadata)
+    made = export_onnx(model, prior=check_prior_name(prior), metadata=metadata)
     made.write(path)
     return {"onnx": str(path), "prior": prior, "difference": made.difference}

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ulc.cli.options import Device, IdColumn, Image, Json, PriorText, Quiet, SkipBroken
+from ulc.cli.options import (
+    Device,
+    IdColumn,
+    Image,
+    Json,
+    PriorText,
+    Quiet,
+    SkipBroken,
+    Trust,
+)
 
 if TYPE_CHECKING:
     from ulc.config import DataSpec
@@ -39,6 +48,7 @@ def predict(
         Path | None,
         typer.Option(help="Folder for computed features, as for `ulc embed`. Default: none."),
     ] = None,
+    trust: Trust = False,
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -56,7 +66,7 @@ def predict(
         table.check_table_file(out, data)
     options = {"label": label, "image": image, "id": id_column, "skip_broken": skip_broken or None}
     spec = data_spec(data, options)
-    predictor = Predictor.open(RunFolder.open(run), choose_device(device))
+    predictor = Predictor.open(RunFolder.open(run), choose_device(device), trust=trust)
     found = with_bars(predictor, spec, {"prior": assumed, "cache": cache}, show=not quiet)
     frame = table.prediction_frame(found, probabilities=probabilities)
     if out is not None:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ulc.cli.options import Data, Device, Fresh, Json, Out, Quiet, RunOptions, expand_options
+from ulc.cli.options import (
+    Data,
+    Device,
+    Fresh,
+    Json,
+    Out,
+    Quiet,
+    RunOptions,
+    Trust,
+    expand_options,
+)
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +26,7 @@ if TYPE_CHECKING:
     from ulc.experiments.comparison import NewProgress
     from ulc.storage.run_folder import RunFolder
 
-BESIDE_SPEC = {"spec", "compare", "fresh", "out", "device", "as_json", "quiet"}
+BESIDE_SPEC = {"spec", "trust", "compare", "fresh", "out", "device", "as_json", "quiet"}
 
 
 @expand_options
@@ -33,6 +43,7 @@ def train(
         Path | None,
         typer.Option(help="A spec in TOML with all settings, in place of the options for them."),
     ] = None,
+    trust: Trust = False,
     compare: Annotated[
         bool | None,
         typer.Option(
@@ -56,10 +67,12 @@ def train(
     from ulc.algorithms import configure
     from ulc.config import RunSpec
     from ulc.settings.variants import variant
+    from ulc.training.own_code import check_trusted
 
     if spec is not None:
         refuse_beside_spec(context)
         wanted = RunSpec.read(spec)
+        check_trusted(wanted, str(spec), trust)
     else:
         base = run_options.run_spec(data)
         wanted = variant(base.model_copy(update={"seed": seed}), algorithm)

@@ -14,6 +14,7 @@ from ulc.config import DataSpec, checked
 from ulc.embedding.embed import Embedder, embed_new
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError
+from ulc.importing import Trust
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.judgement import Judgement
 from ulc.labels.prior import Prior
@@ -54,6 +55,7 @@ class Predictor:
     """A finished run's model, with the conversion of new data to its input.
 
     embedding: how the training images were embedded; None: the run has no embedding
+    trust: whether code outside the package that the folder's files name may run
     """
 
     folder: RunFolder
@@ -61,14 +63,16 @@ class Predictor:
     model_input: ModelInput
     embedding: StoredEmbedding | None
     device: torch.device
+    trust: Trust = False
 
     @classmethod
-    def open(cls, folder: RunFolder, device: torch.device) -> "Predictor":
+    def open(cls, folder: RunFolder, device: torch.device, *, trust: Trust = False) -> "Predictor":
         """Load the model and the description of its input."""
-        model = Model.load(folder)
+        model = Model.load(folder, trust=trust)
         model.networks.to(device)
         embedding = read_stored_embedding(folder)
-        return cls(folder, model, find_model_input(folder, model, embedding), embedding, device)
+        model_input = find_model_input(folder, model, embedding)
+        return cls(folder, model, model_input, embedding, device, trust)
 
     def read(self, spec: DataSpec, on_progress: CountCallback | None = None) -> NewRows:
         """Read new data of the kind that the run was trained on."""
@@ -154,7 +158,9 @@ class Predictor:
             return rows.inputs
         with ExitStack() as stack:
             root = cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            embedder = Embedder(self.embedding.load_backbone(), root, self.device)
+            where = str(self.folder.path / "embedding.npz")
+            backbone = self.embedding.load_backbone(where, trust=self.trust)
+            embedder = Embedder(backbone, root, self.device)
             return embed_new(rows.inputs, self.embedding, embedder, on_progress)
 
 

@@ -18,6 +18,7 @@ from ulc.blocks.uncertainty import draw_mask_seeds, monte_carlo_dropout, normali
 from ulc.config import NetworkSpec, Spec, checked
 from ulc.data.preprocessing import Preprocessing
 from ulc.errors import InputError
+from ulc.importing import Trust, check_trust
 from ulc.labels.prior import Prior, with_prior
 from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
@@ -180,11 +181,11 @@ class Model:
             return cls(spec, [new_network(spec.heads) for _ in range(spec.networks)])
 
     @classmethod
-    def load(cls, folder: RunFolder) -> "Model":
-        """Read what `save` wrote."""
+    def load(cls, folder: RunFolder, *, trust: Trust = False) -> "Model":
+        """Read what `save` wrote; trust: whether a network outside the package may be imported."""
         content = folder.read_json("model.json")
         spec = checked(ModelSpec, content, where=str(folder.path / "model.json"))
-        check_network(spec, folder.path)
+        check_network(spec, folder.path / "model.json", trust)
         model = cls.untrained(spec)
         try:
             weights = safetensors.torch.load(folder.read("model.safetensors"))
@@ -197,11 +198,11 @@ class Model:
         return model
 
     @classmethod
-    def load_file(cls, path: Path) -> "Model":
-        """Read what `save_file` wrote."""
+    def load_file(cls, path: Path, *, trust: Trust = False) -> "Model":
+        """Read what `save_file` wrote; trust: as for `load`."""
         content, weights = read_tensors(path, EXPORTED)
         spec = checked(ModelSpec, content, where=str(path))
-        check_network(spec, path)
+        check_network(spec, path, trust)
         model = cls.untrained(spec)
         try:
             model.networks.load_state_dict(weights)
@@ -210,8 +211,9 @@ class Model:
         return model
 
 
-def check_network(spec: ModelSpec, path: Path) -> None:
-    """Raise an InputError if a network of the user's own was edited after it was trained."""
+def check_network(spec: ModelSpec, path: Path, trust: Trust) -> None:
+    """Raise an InputError if a network of the user's own may not run, or was edited since."""
+    check_trust(spec.network.name, "network", str(path), trust)
     if spec.network_hash not in (None, hash_network(spec.network)):
         raise InputError(
             f"{path}: the file of the network '{spec.network.name}' was edited after the model was "
