@@ -2,23 +2,37 @@
 
 import io
 import json
+import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ulc.data.sources.npz import read_arrays, to_whole_numbers
-from ulc.data.sources.unpickling import Plain
 from ulc.errors import InputError
 from ulc.storage.files import write_whole
+from ulc.storage.memory import check_file
 from ulc.typing import Integers
+
+
+class Plain(np.ndarray[Any, Any]):
+    """Stand-in for ndarray in a pickle; it cannot be called.
+
+    A pickle needs the class only as an argument of _reconstruct. A call of ndarray could interpret
+    any bytes as pointers to objects.
+    """
+
+    def __new__(cls, *_: object, **__: object) -> NoReturn:
+        """Raise an UnpicklingError in every case."""
+        raise pickle.UnpicklingError("it calls numpy.ndarray")
 
 
 def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
     """Read (N,) labels; `key` names the array in an npz or pt file; None: it has only one."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a label file in JSON, npz or pt")
+    check_file(path)
     if path.suffix == ".json":
         return read_json_labels(path)
     content = read_pt_labels(path) if path.suffix == ".pt" else read_arrays(path)
@@ -38,7 +52,7 @@ def read_json_labels(path: Path) -> NDArray[np.int64]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         labels = np.asarray(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a JSON list ({error}); write it again") from None
     if not isinstance(content, list) or labels.ndim != 1:
         raise InputError(f"{path}: not a flat list of labels; give one whole number per example")
