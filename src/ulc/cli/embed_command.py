@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ulc.cli.options import Device, Json, Quiet
+from ulc.cli.screen import cell, console, say
 
 if TYPE_CHECKING:
     from ulc.data.sources.source import Source
@@ -80,8 +81,8 @@ def embed(
     if as_json:
         print(json.dumps(content))
     elif not quiet:
-        print(
-            f"{out}: {content['images']} + {content['test_images']} images as "
+        say(
+            f"{cell(out)}: {content['images']} + {content['test_images']} images as "
             f"{content['features']} features each ({100 * done.projection.explained:.1f} % of the "
             f"variance of {backbone}'s {content['pooled']})"
         )
@@ -95,9 +96,7 @@ def embed_images(
 
     if not show:
         return embed(source, embedder, pca=pca)
-    from rich.console import Console
-
     from ulc.cli.progress import CountBar
 
-    with CountBar(Console(stderr=True), embedder.backbone.name) as bar:
+    with CountBar(console(error=True), embedder.backbone.name) as bar:
         return embed(source, embedder, pca=pca, on_progress=bar)

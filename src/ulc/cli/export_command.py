@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ulc.cli.options import Json, PriorText, Quiet, Trust
+from ulc.cli.screen import cell, say
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ def export(
         print(json.dumps(content))
     elif not quiet:
         if onnx is not None:
-            print(f"{onnx}: differs from PyTorch by at most {content['difference']:.1g}")
+            say(f"{cell(onnx)}: differs from PyTorch by at most {content['difference']:.1g}")
         if safetensors is not None:
-            print(f"{safetensors}: weights, with the description of the model in the header")
+            say(f"{cell(safetensors)}: weights, with the description of the model in the header")
 
 
 def check_files(files: dict[str, Path], prior: str) -> None:

@@ -1,12 +1,12 @@
 """`ulc sweep`: several algorithms over several seeds."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ulc.cli.options import Data, Device, Fresh, Out, Quiet, RunOptions, expand_options
+from ulc.cli.screen import cell, say
 
 if TYPE_CHECKING:
     from ulc.prediction.run import Run
@@ -42,7 +42,7 @@ def sweep(
 
     def print_path(name: str, run: "Run") -> None:
         if not quiet:
-            print(f"{name}: {run.path}", file=sys.stderr)
+            say(cell(f"{name}: {run.path}"), error=True)
 
     names = EVERY if algorithms == "all" else parse.names(algorithms, "--algorithms")
     result = sweep(
@@ -55,6 +55,6 @@ def sweep(
         on_run=print_path,
         fresh=fresh,
     )
-    print(result.table)
+    say(result.table)
     for note in result.notes:
-        print(f"\n{note}")
+        say(f"\n{note}")

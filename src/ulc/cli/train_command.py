@@ -19,6 +19,7 @@ from ulc.cli.options import (
     Trust,
     expand_options,
 )
+from ulc.cli.screen import cell, console
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
@@ -136,11 +137,9 @@ def progress_bars(*, show: bool) -> "Iterator[NewProgress]":
     if not show:
         yield lambda title, spec: TrainingProgress()  # noqa: ARG005
         return
-    from rich.console import Console
-
     from ulc.cli.progress import ProgressBar, bars
 
-    with bars(Console(stderr=True)) as progress:
+    with bars(console(error=True)) as progress:
         yield lambda title, spec: ProgressBar(progress, title, spec.epochs)
 
 
@@ -154,19 +153,17 @@ def print_results(done: "dict[str, RunFolder]", *, as_json: bool, quiet: bool) -
         return
     if quiet:
         return
-    from rich.console import Console
-
-    console = Console()
-    console.print(tables.result_table(done))
+    screen = console()
+    screen.print(tables.result_table(done))
     first = next(iter(done.values()))
     epochs = first.read_json("summary.json")["last_epochs"]
-    console.print(
+    screen.print(
         f"Mean of the last {epochs} epoch{'s' * (epochs > 1)}; groups by true label. The balanced "
         "prior divides by the class frequencies that the method itself estimates."
         + (" The ceiling is cross entropy on the true labels." if len(done) > 1 else "")
     )
     for title, folder in done.items():
-        console.print(f"{title}: {folder.path}", soft_wrap=True, highlight=False)
-    console.print(
+        screen.print(cell(f"{title}: {folder.path}"), soft_wrap=True, highlight=False)
+    screen.print(
         "Each folder holds labels.csv (every label with its score), records.jsonl and the model."
     )

@@ -17,7 +17,7 @@ from ulc.importing import Trust, check_trust
 from ulc.labels.judgement import Judgement, ScoreKind
 from ulc.networks import NewBackbone
 from ulc.storage.files import write_whole
-from ulc.storage.tensor_file import TensorFileKind, read_tensors
+from ulc.storage.tensor_file import TensorFileKind, read_tensors, with_fixed_header
 from ulc.training.model import Model, ModelSpec
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def save_estimator(estimator: "NoisyLabelClassifier", path: Path) -> None:
     }
     content = {name: value.detach().cpu().clone() for name, value in tensors.items()}
     header = {"ulc": json.dumps(describe_estimator(estimator).model_dump(mode="json"))}
-    write_whole(path, safetensors.torch.save(content, header))
+    write_whole(path, with_fixed_header(safetensors.torch.save(content, header)))
 
 
 def describe_estimator(estimator: "NoisyLabelClassifier") -> SavedEstimator:

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ulc.config import DataSpec, checked
+from ulc.config import DataSpec, RunSpec, checked
 from ulc.embedding.embed import Embedder, embed_new
-from ulc.embedding.stored import StoredEmbedding
+from ulc.embedding.stored import PREFIX, StoredEmbedding
 from ulc.errors import InputError
 from ulc.importing import Trust
 from ulc.labels.confusion import ConfusionModel
@@ -27,6 +27,7 @@ from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model, Uncertainty
 from ulc.typing import CountCallback, Floats, Integers
 
+MOST_PASSES = 10_000  # dropout passes; more would take hours
 SHOWN = 10  # most class names in an error message
 
 
@@ -95,8 +96,7 @@ class Predictor:
         spec = self.folder.spec
         given = self.number_given_labels(rows)
         inputs = self.prepare_inputs(rows, cache, on_progress)
-        options = spec.options
-        unsure = self.model.uncertainty(inputs, passes=options.get("passes", 1), seed=spec.seed)
+        unsure = self.model.uncertainty(inputs, passes=count_passes(spec), seed=spec.seed)
         return Predictions(
             rows=rows,
             class_names=self.model_input.class_names,
@@ -164,13 +164,23 @@ class Predictor:
             return embed_new(rows.inputs, self.embedding, embedder, on_progress)
 
 
+def count_passes(spec: RunSpec) -> int:
+    """Return the number of dropout passes that the run's settings ask for."""
+    passes = spec.options.get("passes", 1)
+    if not isinstance(passes, int) or not 1 <= passes <= MOST_PASSES:
+        raise InputError(
+            f"spec.toml: 'options.passes' is {passes!r}; give a number from 1 to {MOST_PASSES}"
+        )
+    return passes
+
+
 def read_stored_embedding(folder: RunFolder) -> StoredEmbedding | None:
     """Read how the run's images were embedded; None: the run has no embedding."""
     if not folder.has("embedding.npz"):
         return None
     path = folder.path / "embedding.npz"
     try:
-        return StoredEmbedding.read(read_npz(path), str(path))
+        return StoredEmbedding.read(read_npz(path, lambda name: name.startswith(PREFIX)), str(path))
     except ValueError as error:
         raise folder.damaged("embedding.npz", error) from None
 

@@ -1,5 +1,6 @@
 """A bound of the memory that one file may take; checked by its header, before it is read."""
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -50,14 +51,15 @@ def show_bytes(count: int) -> str:
 
 
 def check_file(path: Path, copies: int = 1) -> None:
-    """Raise unless `path` is a regular file that fits the bound; a pipe would never end.
+    """Raise an OSError unless `path` is a regular file, an InputError if it exceeds the bound.
+
+    A pipe could be waited for without end.
 
     copies: how often its content is in memory
     """
     size = path.stat().st_size
     if not path.is_file():
-        kind = "a folder" if path.is_dir() else "no regular file"
-        raise InputError(f"{path}: {kind}; give the path of a file")
+        raise OSError(errno.EINVAL, "no regular file")
     check_memory(copies * size, str(path))
 
 

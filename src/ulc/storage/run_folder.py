@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ulc.config import RunSpec
 from ulc.errors import InputError, first_line
 from ulc.labels.judgement import Judgement
+from ulc.storage.contents import checked_content
 from ulc.storage.files import read_npz, write_whole
 
 Records = list[dict[str, Any]]
@@ -134,8 +135,8 @@ class RunFolder:
         """Return a JSON file's content."""
         content = self.read(name)
         try:
-            return json.loads(content)
-        except ValueError as error:
+            return checked_content(name, json.loads(content))
+        except (ValueError, RecursionError) as error:
             raise self.damaged(name, error) from None
 
     @property
@@ -143,9 +144,11 @@ class RunFolder:
         """Return the records, one per epoch."""
         content = self.read("records.jsonl")
         try:
-            return [json.loads(line) for line in content.splitlines()]
-        except ValueError as error:
+            records = [json.loads(line) for line in content.splitlines()]
+            checked_content("records.jsonl", records)
+        except (ValueError, RecursionError) as error:
             raise self.damaged("records.jsonl", error) from None
+        return records
 
     @property
     def ids(self) -> list[str] | None:
@@ -157,11 +160,9 @@ class RunFolder:
     def threshold(self) -> float:
         """Return the threshold: a label whose label score is at least this high is trusted."""
         if not self.has("health.json"):
-            return float(self.spec.options.get("threshold", 0.5))
-        try:
-            return float(self.read_json("health.json")["threshold"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise self.damaged("health.json", error) from None
+            threshold = self.spec.options.get("threshold", 0.5)
+            return float(threshold) if isinstance(threshold, int | float) else 0.5
+        return float(self.read_json("health.json")["threshold"])
 
     @property
     def verified(self) -> NDArray[np.bool_]:
@@ -178,10 +179,13 @@ class RunFolder:
     def judgement(self) -> Judgement:
         """Return the algorithm's opinion on every training label."""
         packed = io.BytesIO(self.read("judgement.npz"))
+        facts = self.read_json("data.json")
         try:
-            return Judgement.from_stored(read_npz(packed))
+            judgement = Judgement.from_stored(read_npz(packed))
+            judgement.check_shapes(facts["examples"], len(facts["class_names"]))
         except (ValueError, TypeError) as error:
             raise self.damaged("judgement.npz", error) from None
+        return judgement
 
     def damaged(self, name: str, error: Exception) -> InputError:
         """Return the error for the damaged file `name`; `error` tells what is wrong."""

@@ -30,6 +30,18 @@ class TensorFileKind:
         )
 
 
+def with_fixed_header(content: bytes) -> bytes:
+    """Return the bytes of a safetensors file with its header in sorted order.
+
+    safetensors writes the texts of the header in an order that changes from call to call.
+    """
+    size = int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(",", ":"))
+    packed = header.encode()
+    packed += b" " * (-len(packed) % 8)  # tensors begin at a multiple of 8
+    return len(packed).to_bytes(8, "little") + packed + content[8 + size :]
+
+
 def read_tensors(path: Path, kind: TensorFileKind) -> tuple[Any, dict[str, Tensor]]:
     """Read a file: return its description, and its tensors by name."""
     try:

@@ -1,15 +1,16 @@
 """A trained model: weights as safetensors, the rest as JSON; no training data."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import safetensors.torch
 import torch
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from ulc.algorithms.base import Algorithm, array, seeded
@@ -24,7 +25,7 @@ from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.storage.files import write_whole
 from ulc.storage.run_folder import RunFolder
-from ulc.storage.tensor_file import TensorFileKind, read_tensors
+from ulc.storage.tensor_file import TensorFileKind, read_tensors, with_fixed_header
 from ulc.training.own_code import hash_network
 from ulc.typing import Floats
 
@@ -50,11 +51,17 @@ class ModelSpec(Spec):
     format: int = 1
     network: NetworkSpec
     heads: HeadSpec
-    networks: int
+    networks: int = Field(ge=1, le=16)
     preprocessing: Preprocessing
     class_names: tuple[str, ...]
     class_prior: tuple[float, ...]
     network_hash: str | None = None  # hash of the source of a network of the user's own
+
+    @model_validator(mode="after")
+    def _one_prior_for_each_class(self) -> Self:
+        if len(self.class_prior) != len(self.class_names):
+            raise ValueError("class_prior and class_names differ in length")
+        return self
 
 
 class Model:
@@ -135,7 +142,7 @@ class Model:
             "ulc": self.spec.model_dump_json(),
             "class_names": json.dumps(self.spec.class_names),
         }
-        write_whole(path, safetensors.torch.save(self.weights(), header))
+        write_whole(path, with_fixed_header(safetensors.torch.save(self.weights(), header)))
 
     def weights(self) -> dict[str, Tensor]:
         """The weights of all networks, by name."""
@@ -186,9 +193,10 @@ class Model:
         content = folder.read_json("model.json")
         spec = checked(ModelSpec, content, where=str(folder.path / "model.json"))
         check_network(spec, folder.path / "model.json", trust)
-        model = cls.untrained(spec)
         try:
             weights = safetensors.torch.load(folder.read("model.safetensors"))
+            check_weights(spec, weights)
+            model = cls.untrained(spec)
             model.networks.load_state_dict(weights)
         except InputError:
             raise
@@ -203,12 +211,36 @@ class Model:
         content, weights = read_tensors(path, EXPORTED)
         spec = checked(ModelSpec, content, where=str(path))
         check_network(spec, path, trust)
-        model = cls.untrained(spec)
         try:
+            check_weights(spec, weights)
+            model = cls.untrained(spec)
             model.networks.load_state_dict(weights)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
             raise EXPORTED.unreadable(path, error) from None
         return model
+
+
+def check_weights(spec: ModelSpec, weights: Mapping[str, Tensor]) -> None:
+    """Raise a ValueError unless a model of this spec has these weights.
+
+    The model is made without memory first: a wrong spec could ask for any amount of it. A network
+    of the user's own is not, because its constructor may do anything.
+    """
+    if ":" in spec.network.name:
+        return
+    shape, classes = spec.preprocessing.shape, len(spec.class_names)
+    device = torch.device("meta")
+    with device:
+        network = network_maker(spec.network, shape, classes, device)(spec.heads)
+    wanted = {
+        f"{place}.{name}": value.shape
+        for place in range(spec.networks)
+        for name, value in network.state_dict().items()
+    }
+    if wanted != {name: value.shape for name, value in weights.items()}:
+        raise ValueError("it does not fit the description of the model")
 
 
 def check_network(spec: ModelSpec, path: Path, trust: Trust) -> None:
