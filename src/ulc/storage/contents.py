@@ -72,7 +72,7 @@ class Health(Content):
 
     labels: int = Field(ge=1, le=LARGEST)
     score_kind: str
-    threshold: float
+    threshold: float = Field(ge=0, le=1)
     issues: int = Field(ge=0)
     issue_share: float
     expected_wrong_share: float

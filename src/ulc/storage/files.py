@@ -120,7 +120,12 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
     """Return a stored array."""
     with archive.open(member) as stream:
         array: NDArray[Any] = np.lib.format.read_array(stream)
-        return array
+    if array.dtype.kind == "U" and array.dtype.itemsize:
+        numbers = np.ascontiguousarray(array).reshape(-1).view(f"{array.dtype.byteorder}u4")
+        # Python cannot make a text of such numbers, or cannot write it.
+        if ((numbers > 0x10FFFF) | ((numbers >= 0xD800) & (numbers < 0xE000))).any():
+            raise ValueError(f"{member.filename} holds text that is no Unicode")
+    return array
 
 
 def read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
