@@ -232,14 +232,12 @@ class RunSpec(StoredSpec):
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read the content of a TOML file."""
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path}: no regular file; give the path of a spec in TOML")
+    if not path.is_file():
+        what = "no regular file" if path.exists() else "no such file"
+        raise InputError(f"{path}: {what}; give the path of a spec in TOML")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; give the path of a spec in TOML") from None
-    # Deep brackets end in a RecursionError, a date such as 0000-00-00 in a ValueError.
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last for deep brackets
         raise InputError(f"{path}: not a readable TOML file ({error}); mend or remove it") from None
 
 

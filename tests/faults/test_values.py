@@ -1,4 +1,4 @@
-"""Values at the edge of what a type can hold: read as what they mean, or refused with their place."""
+"""Values at the edge of their type: read as what they mean, or refused with their place."""
 
 import zlib
 from pathlib import Path
