@@ -6,9 +6,11 @@ processes that a test starts) and torch's own ATEN_CPU_CAPABILITY.
 """
 
 import hashlib
+import ipaddress
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -31,6 +33,33 @@ settings.load_profile("any machine")
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_network():
+    """Refuse connections to other machines: no test may need or use a network."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "connect_ex"):
+            patch.setattr(socket.socket, name, refuse_others(getattr(socket.socket, name)))
+        yield
+
+
+def refuse_others(connect):
+    """The same method, for addresses of this machine only."""
+
+    def checked(self, address):
+        if self.family in (socket.AF_INET, socket.AF_INET6) and not is_this_machine(address[0]):
+            raise OSError(f"a test connects to {address[0]}")
+        return connect(self, address)
+
+    return checked
+
+
+def is_this_machine(host):
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return False
 
 
 # The official files' own digests: what is fetched is the real CIFAR-10 or is not used.

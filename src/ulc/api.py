@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ulc.applying.apply import Accepting, Applied, apply
 from ulc.auditing import AuditProgress, audit_spec, run_audit, start_fresh_audit
 from ulc.config import DataSpec, RunSpec
+from ulc.importing import named_code
 from ulc.prediction.run import Run
 from ulc.storage.run_folder import RunFolder
 from ulc.training.loop import TrainingProgress
@@ -30,7 +31,8 @@ def train(
     """
     if fresh:
         start_fresh(spec, Path(out))
-    return Run(run(spec, Path(out), device=device, progress=progress))
+    folder = run(spec, Path(out), device=device, progress=progress)
+    return Run(folder, trust=named_code(spec.algorithm, spec.network.name))
 
 
 def apply_decisions(
@@ -78,9 +80,14 @@ def audit(
     spec = audit_spec(data, **settings)
     if fresh:
         start_fresh_audit(spec, Path(out))
-    return Run(run_audit(spec, Path(out), device=device, progress=progress))
+    folder = run_audit(spec, Path(out), device=device, progress=progress)
+    return Run(folder, trust=named_code(spec.embed, spec.network.name))
 
 
-def load_run(path: str | Path) -> Run:
-    """Open the run in an existing run folder."""
-    return Run(RunFolder.open(Path(path)))
+def load_run(path: str | Path, *, trust: bool = False) -> Run:
+    """Open the run in an existing run folder.
+
+    trust: whether a network or backbone of somebody's own (`module:Class`) that the folder's files
+        name may be imported; False: the model of such a run is not loaded
+    """
+    return Run(RunFolder.open(Path(path)), trust=trust)

@@ -232,11 +232,12 @@ class RunSpec(StoredSpec):
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read the content of a TOML file."""
+    if not path.is_file():
+        what = "no regular file" if path.exists() else "no such file"
+        raise InputError(f"{path}: {what}; give the path of a spec in TOML")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; give the path of a spec in TOML") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last for deep brackets
         raise InputError(f"{path}: not a readable TOML file ({error}); mend or remove it") from None
 
 

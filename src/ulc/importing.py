@@ -1,4 +1,4 @@
-"""Import a user's own class or function by its `module:name`, and hash its source."""
+"""Import a user's own class by its `module:name`, hash its source, and say when it may run."""
 
 import hashlib
 import importlib
@@ -14,7 +14,28 @@ from ulc.errors import InputError, first_line
 INSTALLED = {
     Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib")
 } | {Path(__file__).resolve().parent}
+# Which code outside the package may run although only a file names it. False: none; True: all;
+# names: only what the user has named as well.
+Trust = bool | frozenset[str]
 _HASHES: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()  # filled by `file_hash`
+
+
+def named_code(*names: str) -> frozenset[str]:
+    """Those of the names that are a user's own code (`module:name`); the user may run them."""
+    return frozenset(name for name in names if ":" in name)
+
+
+def check_trust(name: str, what: str, where: str, trust: Trust) -> None:
+    """Raise an InputError if a file names code outside the package that may not run.
+
+    what: noun for the code; where: path of the file; both for the message
+    """
+    allowed = trust if isinstance(trust, bool) else name in trust
+    if ":" in name and not allowed:
+        raise InputError(
+            f"{where}: it names the {what} '{name}', which is code outside this package and is not "
+            "run because a file asks for it; if you trust it, say --trust (in Python trust=True)"
+        )
 
 
 def imported(name: str, what: str) -> Any:

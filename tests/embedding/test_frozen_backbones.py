@@ -52,7 +52,7 @@ def test_the_fingerprint_is_of_weights_and_settings():
     [
         ("resnet", r"unknown backbone 'resnet'; give efficientnet-lite0, timm:NAME, torchvision"),
         ("no_such_module:net", r"'no_such_module:net' cannot be imported"),
-        ("toy_backbones:number", r"'toy_backbones:number' makes no torch Module"),
+        ("toy_backbones:number", r"'toy_backbones:number' is no torch Module class"),
         ("toy_backbones:Maps", r"Maps gives \(2, 12, 8, 8\) for 2 inputs, not pooled features"),
         ("toy_backbones:Greedy", r"asks for interpolation 'lanczos'; use bilinear or bicubic"),
         ("toy_backbones:Flat", r"has std \(1.0, 0.0, 1.0\); give a number .* above 0"),

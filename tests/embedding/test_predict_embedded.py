@@ -50,7 +50,7 @@ def made(tmp_path_factory):
 
 
 def frame(ulc, *arguments):
-    code, printed = ulc("predict", *arguments, "--out", "p.csv", "-q")
+    code, printed = ulc("predict", *arguments, "--trust", "--out", "p.csv", "-q")
     assert (code, printed.err) == (0, "")
     return pd.read_csv("p.csv")
 
@@ -87,9 +87,9 @@ def test_new_photographs_loose_or_as_an_array_are_embedded_too(made, ulc):
     loose = frame(ulc, run, "loose").sort_values("predicted_label", kind="stable")
     np.testing.assert_allclose(loose["confidence"], found["confidence"], rtol=1e-3)
     grey = np.full((2, 64, 64), 90, np.uint8)
-    assert len(load_run(run).predict(grey)) == 2
-    same = load_run(run).predict(np.repeat(grey[:, None], 3, axis=1))
-    assert list(load_run(run).predict(grey)["confidence"]) == list(same["confidence"])
+    assert len(load_run(run, trust=True).predict(grey)) == 2
+    same = load_run(run, trust=True).predict(np.repeat(grey[:, None], 3, axis=1))
+    assert list(load_run(run, trust=True).predict(grey)["confidence"]) == list(same["confidence"])
 
 
 def test_the_command_from_photographs_to_predictions(ulc):
@@ -99,7 +99,7 @@ def test_the_command_from_photographs_to_predictions(ulc):
         "train", "f.npz", "-a", "ce", "--epochs", 1, "--set", "batch_size=8", "--json", "-q"
     )
     (run,) = json.loads(printed.out)
-    code, printed = ulc("predict", run["run"], "photos")
+    code, printed = ulc("predict", run["run"], "photos", "--trust")
     assert code == 0
     assert "24/24" in printed.err
 
@@ -121,7 +121,7 @@ def test_a_backbone_with_other_weights_is_refused(made, ulc, monkeypatch):
     photographs("new", 80, count=1)
     before = Toy.__init__
     monkeypatch.setattr(Toy, "__init__", lambda self: before(self, seed=1))
-    code, printed = ulc("predict", run, "new", "-q")
+    code, printed = ulc("predict", run, "new", "--trust", "-q")
     assert code == 2
     assert "backbone 'toy_backbones:Toy' differs in weights or preprocessing" in printed.err
 

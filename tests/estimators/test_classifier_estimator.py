@@ -424,7 +424,7 @@ def test_a_network_of_the_user_s_own(network, tmp_path):
     if bring:
         with pytest.raises(InputError, match="give it as network="):
             NoisyLabelClassifier.load(tmp_path / "model")
-    again = NoisyLabelClassifier.load(tmp_path / "model", network=bring)
+    again = NoisyLabelClassifier.load(tmp_path / "model", network=bring, trust=True)
     np.testing.assert_array_equal(again.predict_proba(vectors), model.predict_proba(vectors))
 
 

@@ -269,8 +269,8 @@ def test_a_network_of_the_user_s_own_may_view_what_its_layers_give(channels):
         ("Logits", r"Logits ends in a linear layer .* 3 classes, so it gives logits.*remove that"),
         ("Failing", r"Failing does not take inputs of shape \(1, 8, 8\) \(first line\); use"),
         ("Demanding", "own_networks:Demanding' cannot be made .*'depth'.*--set network.NAME=VALUE"),
-        ("number", "own_networks:number' cannot be made"),
-        ("nothing", "own_networks:nothing' makes no torch Module; name a class derived from"),
+        ("number", "own_networks:number' is no torch Module class"),
+        ("nothing", "own_networks:nothing' is no torch Module class; name a class derived from"),
         ("Missing", "own_networks:Missing' cannot be imported .*PYTHONPATH"),
     ],
 )

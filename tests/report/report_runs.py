@@ -83,7 +83,7 @@ def write_run(
         folder.write_json("confusion.json", confusion.model_dump(mode="json"))
     folder.write_records(toy_records() if records is None else records)
     folder.write("labels.csv", as_csv(label_columns(judgement, class_names, 0.5, ids)))
-    folder.write_json("summary.json", {})
+    folder.write_json("summary.json", {"epochs": 4, "last_epochs": 1})
     folder.finish()
     return folder
 
@@ -106,3 +106,16 @@ def flower_table(path, rows=90, seed=0, posterior=False):
     (path / "flowers.csv").write_text("\n".join(lines) + "\n")
     data = DataSpec(source="table", path=str(path / "flowers.csv"))
     return write_run(path / "run", judgement, names, data=data, ids=ids, confusion=confusion)
+
+
+def audit_content(judged_by="plain training and ULC", **trainings):
+    """What audit.json holds, with these changes of the trainings `plain` and `ulc`."""
+    training = {"run": "gone", "held_out_agreement": 0.5, "kept_epoch": 1, "warnings": []}
+    return {
+        "data": {"source": "fashion", "path": None},
+        "noise_rate": 0.1,
+        "judged_by": judged_by,
+        "handed_over": "ce",
+        "why": "the plain model",
+        **{name: training | trainings.get(name, {}) for name in ("plain", "ulc")},
+    }

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_runs import toy_judgement, toy_posterior, toy_records, write_run
+from report_runs import audit_content, toy_judgement, toy_posterior, toy_records, write_run
 
 from ulc.config import RunSpec
 from ulc.labels.confusion import with_temperature
-from ulc.labels.health import frequent_pairs
+from ulc.labels.health import frequent_pairs, health
 from ulc.labels.judgement import Judgement
 from ulc.report import findings as module
 from ulc.report.figures import loss_against_uncertainty, loss_histogram, score_histogram
@@ -208,8 +208,10 @@ def test_warnings_of_what_the_run_recorded(tmp_path):
     folder = write_run(
         tmp_path / "run", judgement, "abc", records=records, facts={"skipped": ["a.png"]}
     )
-    folder.write_json("audit.json", {"ulc": {"warnings": ["epoch 3: it fell"]}})
-    folder.write_json("health.json", {"threshold": 0.5, "duplicates": {"conflicts": 4}})
+    folder.write_json("audit.json", audit_content(ulc={"warnings": ["epoch 3: it fell"]}))
+    content = health(judgement, "abc", 0.5)
+    copies = {"groups": 9, "rows": 30, "conflicts": 4}
+    folder.write_json("health.json", content | {"duplicates": copies})
     said = "\n".join(warnings(folder, ours, records))
     for part in (
         "ULC, epoch 3: it fell.",
@@ -227,8 +229,7 @@ def test_an_audit_shows_the_training_that_judged(tmp_path):
     outer = write_run(tmp_path / "audit", judgement, "abc", spec=RunSpec(algorithm="ce", epochs=4))
     inner = RunSpec(epochs=4)
     assert judging_run(outer).path == outer.path
-    content = {"judged_by": "plain training and ULC", "handed_over": "ce", "ulc": {"run": "inner"}}
-    outer.write_json("audit.json", content)
+    outer.write_json("audit.json", audit_content(ulc={"run": "inner"}))
     assert judging_run(outer).path == outer.path  # its runs were removed
     write_run(outer.path / "runs" / "inner", judgement, "abc", spec=inner)
     assert judging_run(outer).spec.algorithm == "ulc"
@@ -259,6 +260,10 @@ def test_a_class_that_collapsed_is_named(tmp_path):
     assert "hardly ever predicts “c2” (0 of 300 examples" in said[0]
 
 
+def accuracy(value):
+    return {"last_epochs": 1, "balanced": {"last": {"accuracy": value}}}
+
+
 def test_the_gain_is_that_over_the_plain_run_beside(tmp_path):
     judgement = toy_judgement(60, 3)
     specs = {
@@ -271,13 +276,16 @@ def test_the_gain_is_that_over_the_plain_run_beside(tmp_path):
         for name, spec in specs.items()
         if name != "ce"
     }
-    folders["longer"].write_json("summary.json", {"balanced": {"last": {"accuracy": 0.1}}})
-    folders["ulc"].write_json("summary.json", {"balanced": {"last": {"accuracy": 0.8}}})
+    folders["longer"].write_json(
+        "summary.json", {"last_epochs": 1, "balanced": {"last": {"accuracy": 0.1}}}
+    )
+    folders["ulc"].write_json(
+        "summary.json", {"last_epochs": 1, "balanced": {"last": {"accuracy": 0.8}}}
+    )
     assert gain(folders["ulc"]) is None  # the other run is not comparable
     plain = write_run(tmp_path / specs["ce"].folder_name, judgement, "abc", spec=specs["ce"])
-    plain.write_json("summary.json", {"balanced": {"last": {"accuracy": 0.7}}})
+    plain.write_json("summary.json", accuracy(0.7))
     assert (gain(folders["ulc"]).plain, gain(folders["ulc"]).ours) == (0.7, 0.8)
     assert gain(plain) is None
-    content = {name: {"held_out_agreement": each} for name, each in [("plain", 0.5), ("ulc", 0.6)]}
-    folders["ulc"].write_json("audit.json", content)
+    folders["ulc"].write_json("audit.json", audit_content(ulc={"held_out_agreement": 0.6}))
     assert (gain(folders["ulc"]).plain, gain(folders["ulc"]).ours) == (0.5, 0.6)

@@ -108,14 +108,14 @@ def test_a_stopped_run_of_an_edited_file_does_not_go_on(write, spec, tmp_path):
 def test_the_model_of_an_edited_network_is_not_called_damaged(write, spec, tmp_path, edited):
     """Neither where its weights fit no longer nor where only its forward is another."""
     folder = run(spec, tmp_path / "runs")
-    Model.load(folder).save_file(tmp_path / "model.safetensors")
+    Model.load(folder, trust=True).save_file(tmp_path / "model.safetensors")
     assert edited != NETWORK
     write(network=edited)
     says = "network 'own_net:Net' was edited after the model was trained; undo the edit"
     with pytest.raises(InputError, match=says):
-        Model.load(folder)
+        Model.load(folder, trust=True)
     with pytest.raises(InputError, match=says):
-        Model.load_file(tmp_path / "model.safetensors")
+        Model.load_file(tmp_path / "model.safetensors", trust=True)
 
 
 def test_the_code_of_this_package_is_not_hashed(write, spec, tmp_path):

@@ -35,10 +35,11 @@ from ulc.auditing.trainings import train_and_measure
 from ulc.auditing.workspace import Workspace
 from ulc.data.identity import DataIdentity, identify
 from ulc.data.sources import load_source
+from ulc.importing import named_code
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training import placing
 from ulc.training.device import choose_device
-from ulc.training.own_code import check_own_code
+from ulc.training.own_code import check_own_code, check_trusted
 
 
 def run_audit(
@@ -57,6 +58,7 @@ def run_audit(
     path = out / spec.folder_name
     finished = placing.find_finished(path, spec.data, None)
     if finished is not None:
+        check_trusted(finished.spec, str(path), named_code(spec.network.name))
         check_own_code(finished, finished.spec)
         return finished
     torch_device, progress = choose_device(device), progress or AuditProgress()

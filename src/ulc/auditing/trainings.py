@@ -10,6 +10,7 @@ from ulc.auditing.workspace import Workspace
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared
 from ulc.errors import InputError
+from ulc.importing import named_code
 from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model
 from ulc.typing import Floats, Integers
@@ -61,5 +62,6 @@ def train_and_measure(
     if prepared.held_out is None:
         raise InputError("an audit needs held-out rows; set held_out above 0")
     folder = workspace.train(title, spec, prepared)
-    probability = Model.load(folder).predict_stored(prepared.held_out.stored.cpu())
+    model = Model.load(folder, trust=named_code(spec.network.name))
+    probability = model.predict_stored(prepared.held_out.stored.cpu())
     return HeldOutRun(folder, probability, prepared.held_out.given.cpu().numpy())

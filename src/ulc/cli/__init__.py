@@ -12,12 +12,13 @@ from ulc.cli.audit_command import audit, print_audit, resume_audit
 from ulc.cli.embed_command import embed
 from ulc.cli.export_command import export
 from ulc.cli.noise_command import noise
-from ulc.cli.options import Device, Json, Quiet
+from ulc.cli.options import Device, Json, Quiet, Trust
 from ulc.cli.predict_command import predict
 from ulc.cli.report_command import report
+from ulc.cli.screen import cell, console, say
 from ulc.cli.sweep_command import sweep
 from ulc.cli.train_command import algorithm_title, print_results, progress_bars, train
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
 from ulc.stopping import exit_at_signals
 
 app = typer.Typer(
@@ -35,18 +36,21 @@ app.command()(sweep)
 @app.command()
 def resume(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
+    trust: Trust = False,
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Resume a stopped run or audit; it ends with the same bits as without the stop."""
     from ulc.storage.run_folder import RunFolder
+    from ulc.training.own_code import check_trusted
     from ulc.training.run import resume
 
     if (run / "audit.toml").is_file():
-        resume_audit(run, device, as_json=as_json, quiet=quiet)
+        resume_audit(run, device, trust=trust, as_json=as_json, quiet=quiet)
         return
     spec = RunFolder.open(run).spec
+    check_trusted(spec, str(run / "spec.toml"), trust)
     title = algorithm_title(spec)
     with progress_bars(show=not quiet) as new_progress:
         folder = resume(run, device=device, progress=new_progress(title, spec))
@@ -57,15 +61,22 @@ def resume(
 def show(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     labels: Annotated[int, typer.Option(min=0, help="How many suspicious labels to list.")] = 10,
+    spreadsheet: Annotated[
+        Path | None,
+        typer.Option(
+            help="FILE.csv: a copy of labels.csv in which no cell is a formula. Only to look at: "
+            "`ulc apply` needs the names as they are."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show the results of a run."""
-    from rich.console import Console
-
     from ulc.cli import tables
     from ulc.storage.run_folder import RunFolder
 
     folder = RunFolder.open(run)
+    if spreadsheet is not None:
+        tables.write_spreadsheet(folder, spreadsheet)
     title = algorithm_title(folder.spec)
     if as_json:
         content = tables.as_json(title, folder)
@@ -74,13 +85,13 @@ def show(
     audited = folder.has("audit.json")
     if not audited:
         print_results({title: folder}, as_json=False, quiet=False)
-    console = Console()
+    screen = console()
     for each in tables.health_tables(folder):
-        console.print(each)
+        screen.print(each)
     if audited:
         print_audit(folder, labels)
     elif labels:
-        console.print(tables.suspects_table(folder, labels))
+        screen.print(tables.suspects_table(folder, labels))
 
 
 @app.command()
@@ -126,13 +137,12 @@ def print_pairs(rows: dict[str, str], left: str, right: str, *, as_json: bool) -
     if as_json:
         print(json.dumps(rows))
         return
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(left, right)
     for key, value in rows.items():
-        table.add_row(key, value)
-    Console().print(table)
+        table.add_row(cell(key), cell(value))
+    console().print(table)
 
 
 app.command()(noise)
@@ -144,6 +154,12 @@ app.command()(export)
 app.command()(report)
 
 
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether Python, NumPy or torch has found no memory."""
+    text = str(error)
+    return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text
+
+
 def main() -> NoReturn:
     """Run the command; a user's mistake ends in one sentence and exit code 2."""
     # The working folder comes last, so that the user's modules do not hide installed ones.
@@ -153,6 +169,15 @@ def main() -> NoReturn:
         with exit_at_signals():
             app()
     except InputError as error:
-        print(f"ulc: {error}", file=sys.stderr)
+        say(f"ulc: {cell(error)}", error=True)
+        sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        say(
+            f"ulc: out of memory ({cell(first_line(error))}); use less data, smaller images, "
+            "another --network or a smaller batch (--set batch_size=…)",
+            error=True,
+        )
         sys.exit(2)
     sys.exit(0)

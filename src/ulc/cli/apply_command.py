@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ulc.cli.options import Json, Quiet
+from ulc.cli.screen import cell, say
 
 if TYPE_CHECKING:
     from ulc.applying.apply import Applied
@@ -46,7 +47,8 @@ def apply(
     if as_json:
         print(json.dumps(done.as_json()))
     elif not quiet:
-        print("\n".join(sentences(done)))
+        for line in sentences(done):
+            say(cell(line))
 
 
 def sentences(done: "Applied") -> list[str]:

@@ -23,6 +23,7 @@ from ulc.cli.options import (
     TrueLabel,
     Verified,
 )
+from ulc.cli.screen import cell, console, say
 
 if TYPE_CHECKING:
     from ulc.auditing import AuditProgress
@@ -111,9 +112,15 @@ def audit(
     print_result(folder, as_json=as_json, quiet=quiet)
 
 
-def resume_audit(path: Path, device: str, *, as_json: bool, quiet: bool) -> None:
+def resume_audit(path: Path, device: str, *, trust: bool, as_json: bool, quiet: bool) -> None:
     """Go on with a stopped audit, and print the result."""
-    from ulc.auditing import resume_audit
+    from ulc.auditing import AuditSpec, resume_audit
+    from ulc.embedding.backbones import check_backbone_trust
+    from ulc.importing import check_trust
+
+    spec = AuditSpec.read(path / "audit.toml")
+    check_trust(spec.network.name, "network", str(path / "audit.toml"), trust)
+    check_backbone_trust(spec.embed, str(path / "audit.toml"), trust)
 
     progress = None if quiet or as_json else printing_progress()
     folder = resume_audit(path, device=device, progress=progress)
@@ -125,7 +132,7 @@ def print_result(folder: "RunFolder", *, as_json: bool, quiet: bool) -> None:
     if as_json:
         print(json.dumps(describe_result(folder)))
     elif quiet:
-        print(folder.path)
+        say(cell(folder.path))
     else:
         print_audit(folder, labels=10)
 
@@ -140,15 +147,13 @@ def describe_result(folder: "RunFolder") -> dict[str, Any]:
 
 def print_audit(folder: "RunFolder", labels: int) -> None:
     """Print the result of an audit, and the next commands."""
-    from rich.console import Console
-
     from ulc.cli import tables
 
-    console = Console()
+    screen = console()
     content, health = folder.read_json("audit.json"), folder.read_json("health.json")
     count, issues = health["labels"], health["issues"]
     if issues and labels:
-        console.print(tables.suspects_table(folder, min(labels, issues)))
+        screen.print(tables.suspects_table(folder, min(labels, issues)))
     data = content["data"]["path"] or content["data"]["source"]
     lines = [
         f"{count} labels of {data}: {issues} look wrong ({100 * issues / count:.1f} %), "
@@ -164,7 +169,7 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
         f"Predict new data:                  ulc predict {folder.path} NEWDATA",
     ]
     for line in lines:
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        screen.print(cell(line), soft_wrap=True, highlight=False)
 
 
 def describe_scores(folder: "RunFolder") -> list[str]:
@@ -197,32 +202,29 @@ def describe_warnings(content: dict[str, Any]) -> list[str]:
 
 def printing_progress() -> "AuditProgress":
     """Progress callbacks that print a line for each choice and a bar for each long step."""
-    from rich.console import Console
-
     from ulc.auditing import AuditProgress, Choice
     from ulc.cli.progress import CountBar, ProgressBar, bars
     from ulc.training.loop import TrainingProgress
 
-    console = Console(stderr=True)
+    screen = console(error=True)
 
     class PrintingProgress(AuditProgress):
         def on_choice(self, choice: Choice) -> None:
-            console.print(
-                f"{choice.name}: {choice.value} ({choice.why}; {choice.option})",
+            screen.print(
+                cell(f"{choice.name}: {choice.value} ({choice.why}; {choice.option})"),
                 soft_wrap=True,
                 highlight=False,
-                markup=False,
             )
 
         def reading(self) -> AbstractContextManager[CountBar]:
-            return CountBar(console, "reading images")
+            return CountBar(screen, "reading images")
 
         def embedding(self, backbone: str) -> AbstractContextManager[CountBar]:
-            return CountBar(console, backbone)
+            return CountBar(screen, backbone)
 
         @contextmanager
         def training(self, title: str, epochs: int) -> Iterator[TrainingProgress]:
-            with bars(console) as progress:
+            with bars(screen) as progress:
                 yield ProgressBar(progress, title, epochs)
 
     return PrintingProgress()

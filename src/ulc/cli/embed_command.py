@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ulc.cli.options import Device, Json, Quiet
+from ulc.cli.screen import cell, console, say
 
 if TYPE_CHECKING:
     from ulc.data.sources.source import Source
@@ -18,9 +19,7 @@ def embed(
     out: Annotated[Path, typer.Option(help="FEATURES.npz, for `ulc train FEATURES.npz`.")],
     backbone: Annotated[
         str,
-        typer.Option(
-            help="efficientnet-lite0, timm:NAME, torchvision:NAME or your module:function."
-        ),
+        typer.Option(help="efficientnet-lite0, timm:NAME, torchvision:NAME or your module:Class."),
     ] = "efficientnet-lite0",
     size: Annotated[
         int | None, typer.Option(min=1, help="Pixels a side. Default: the backbone's own.")
@@ -82,8 +81,8 @@ def embed(
     if as_json:
         print(json.dumps(content))
     elif not quiet:
-        print(
-            f"{out}: {content['images']} + {content['test_images']} images as "
+        say(
+            f"{cell(out)}: {content['images']} + {content['test_images']} images as "
             f"{content['features']} features each ({100 * done.projection.explained:.1f} % of the "
             f"variance of {backbone}'s {content['pooled']})"
         )
@@ -97,9 +96,7 @@ def embed_images(
 
     if not show:
         return embed(source, embedder, pca=pca)
-    from rich.console import Console
-
     from ulc.cli.progress import CountBar
 
-    with CountBar(Console(stderr=True), embedder.backbone.name) as bar:
+    with CountBar(console(error=True), embedder.backbone.name) as bar:
         return embed(source, embedder, pca=pca, on_progress=bar)

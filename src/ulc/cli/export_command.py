@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ulc.cli.options import Json, PriorText, Quiet
+from ulc.cli.options import Json, PriorText, Quiet, Trust
+from ulc.cli.screen import cell, say
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
     from ulc.storage.run_folder import RunFolder
+    from ulc.training.model import Model
 
 
 def export(
@@ -23,6 +25,7 @@ def export(
         typer.Option(help="FILE.safetensors: weights and, in the header, the model's spec."),
     ] = None,
     prior: PriorText = "training",
+    trust: Trust = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -33,19 +36,20 @@ def export(
     files = {"--onnx": onnx, "--safetensors": safetensors}
     check_files({option: path for option, path in files.items() if path is not None}, prior)
     folder = RunFolder.open(run)
+    model = Model.load(folder, trust=trust)
     content: dict[str, Any] = {"run": str(run)}
     if onnx is not None:
-        content |= write_onnx(folder, onnx, prior)
+        content |= write_onnx(folder, model, onnx, prior)
     if safetensors is not None:
-        Model.load(folder).save_file(safetensors)
+        model.save_file(safetensors)
         content["safetensors"] = str(safetensors)
     if as_json:
         print(json.dumps(content))
     elif not quiet:
         if onnx is not None:
-            print(f"{onnx}: differs from PyTorch by at most {content['difference']:.1g}")
+            say(f"{cell(onnx)}: differs from PyTorch by at most {content['difference']:.1g}")
         if safetensors is not None:
-            print(f"{safetensors}: weights, with the description of the model in the header")
+            say(f"{cell(safetensors)}: weights, with the description of the model in the header")
 
 
 def check_files(files: dict[str, Path], prior: str) -> None:
@@ -64,16 +68,15 @@ def check_files(files: dict[str, Path], prior: str) -> None:
         check_output_file(option, path)
 
 
-def write_onnx(folder: "RunFolder", path: Path, prior: str) -> dict[str, Any]:
+def write_onnx(folder: "RunFolder", model: "Model", path: Path, prior: str) -> dict[str, Any]:
     """Write the ONNX graph; return facts about it."""
     from ulc.labels.prior import check_prior_name
     from ulc.prediction.export import export_onnx
-    from ulc.training.model import Model
 
     metadata = {}
     if folder.has("encoding.json"):
         # It tells how a row of the table becomes an input of the graph.
         metadata["encoding"] = json.dumps(folder.read_json("encoding.json"))
-    made = export_onnx(Model.load(folder), prior=check_prior_name(prior), metadata=metadata)
+    made = export_onnx(model, prior=check_prior_name(prior), metadata=metadata)
     made.write(path)
     return {"onnx": str(path), "prior": prior, "difference": made.difference}

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ulc.cli.options import ImbalanceText, Json, NoiseText
+from ulc.cli.screen import cell, say
 
 
 def noise(
@@ -40,4 +41,4 @@ def noise(
         print(json.dumps(content))
     else:
         share = 100 * content["wrong_share"]
-        print(f"{out}: {len(true)} labels, {share:.2f} % of them wrong (seed {seed})")
+        say(f"{cell(out)}: {len(true)} labels, {share:.2f} % of them wrong (seed {seed})")

@@ -24,6 +24,13 @@ Data = Annotated[
         "cifar10:DIR, cifar100:DIR or fashion. Default: a demonstration."
     ),
 ]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Run code of somebody's own (module:Class) that a file of the run or spec names.",
+    ),
+]
 NoiseText = Annotated[
     str | None,
     typer.Option(

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ulc.cli.options import Device, IdColumn, Image, Json, PriorText, Quiet, SkipBroken
+from ulc.cli.options import (
+    Device,
+    IdColumn,
+    Image,
+    Json,
+    PriorText,
+    Quiet,
+    SkipBroken,
+    Trust,
+)
+from ulc.cli.screen import cell, console, printable, say
 
 if TYPE_CHECKING:
     from ulc.config import DataSpec
@@ -39,6 +49,7 @@ def predict(
         Path | None,
         typer.Option(help="Folder for computed features, as for `ulc embed`. Default: none."),
     ] = None,
+    trust: Trust = False,
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -56,7 +67,7 @@ def predict(
         table.check_table_file(out, data)
     options = {"label": label, "image": image, "id": id_column, "skip_broken": skip_broken or None}
     spec = data_spec(data, options)
-    predictor = Predictor.open(RunFolder.open(run), choose_device(device))
+    predictor = Predictor.open(RunFolder.open(run), choose_device(device), trust=trust)
     found = with_bars(predictor, spec, {"prior": assumed, "cache": cache}, show=not quiet)
     frame = table.prediction_frame(found, probabilities=probabilities)
     if out is not None:
@@ -68,9 +79,11 @@ def predict(
         print(json.dumps(content | ({} if out else {"rows_predicted": rows})))
         return
     if out is None:
-        print(table.frame_as_csv(frame), end="")
+        text = table.frame_as_csv(frame)
+        # In a pipe or a file the names stay as they are; a terminal would obey them.
+        print(printable(text) if sys.stdout.isatty() else text, end="")
     if not quiet:
-        print(sentence(content), file=sys.stdout if out else sys.stderr)
+        say(sentence(content), error=out is None)
 
 
 def with_bars(
@@ -79,21 +92,19 @@ def with_bars(
     """Read and predict with progress bars."""
     if not show:
         return predictor.predict(predictor.read(spec), **options)
-    from rich.console import Console
-
     from ulc.cli.progress import CountBar
 
-    console = Console(stderr=True)
-    with CountBar(console, "reading") as bar:
+    screen = console(error=True)
+    with CountBar(screen, "reading") as bar:
         rows = predictor.read(spec, bar)
-    with CountBar(console, "embedding") as bar:
+    with CountBar(screen, "embedding") as bar:
         return predictor.predict(rows, on_progress=bar, **options)
 
 
 def sentence(content: dict[str, Any]) -> str:
     """The result in one or two lines."""
-    classes = ", ".join(f"{count} {name}" for name, count in content["predicted"].items())
-    text = f"{content['out'] or content['data']}: {content['rows']} rows predicted: {classes}"
+    classes = ", ".join(f"{count} {cell(name)}" for name, count in content["predicted"].items())
+    text = f"{cell(content['out'] or content['data'])}: {content['rows']} rows predicted: {classes}"
     if content["skipped"]:
         text += f"; {len(content['skipped'])} unreadable images left out"
     labels = content.get("labels")

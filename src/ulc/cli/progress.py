@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from ulc.blocks.averages import Averages
+from ulc.cli.screen import cell
 from ulc.training.loop import TrainingProgress
 
 REFRESH = 0.5  # seconds between reads of the running means: each read makes a GPU wait
@@ -19,10 +20,10 @@ SHOWN = {"loss": "loss", "trusted_loss": "loss", "doubtful_loss": "+", "trusted"
 def bars(console: Console) -> Iterator[Progress]:
     """A display for several progress bars; it appears when the first bar moves."""
     progress = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=10),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[values]}", style="cyan"),
+        TextColumn("{task.fields[values]}", style="cyan", markup=False),
         TimeRemainingColumn(compact=True),
         console=console,
     )
@@ -38,7 +39,7 @@ class ProgressBar(TrainingProgress):
 
     def __init__(self, progress: Progress, title: str, epochs: int) -> None:
         self.progress = progress
-        self.title = title
+        self.title = cell(title)
         self.epochs = epochs
         self.task: TaskID | None = None
         self.reading: TaskID | None = None
@@ -78,13 +79,13 @@ class CountBar:
 
     def __init__(self, console: Console, title: str) -> None:
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=10),
             TextColumn("{task.completed:.0f}/{task.total:.0f}"),
             TimeRemainingColumn(compact=True),
             console=console,
         )
-        self.task = self.progress.add_task(title, total=None)
+        self.task = self.progress.add_task(cell(title), total=None)
 
     def __enter__(self) -> "CountBar":
         return self

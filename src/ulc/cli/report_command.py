@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ulc.cli.screen import cell, say
+
 
 def report(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
@@ -33,8 +35,9 @@ def report(
     page = make_report(folder, limit)
     content = page.html.encode()
     write_whole(target, content)
-    typer.echo(
-        f"{target}: {page.listed} of {page.suspects} suspicious labels, {len(content) / 1e6:.1f} MB"
+    say(
+        f"{cell(target)}: {page.listed} of {page.suspects} suspicious labels, "
+        f"{len(content) / 1e6:.1f} MB"
     )
     if open_page:
         typer.launch(target.absolute().as_uri())

@@ -1,12 +1,12 @@
 """`ulc sweep`: several algorithms over several seeds."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ulc.cli.options import Data, Device, Fresh, Out, Quiet, RunOptions, expand_options
+from ulc.cli.screen import cell, say
 
 if TYPE_CHECKING:
     from ulc.prediction.run import Run
@@ -42,8 +42,8 @@ def sweep(
 
     def print_path(name: str, run: "Run") -> None:
         if not quiet:
-            lines = [f"{name}: {run.path}", *tables.other_data_lines(run.folder)]
-            print("\n".join(lines), file=sys.stderr)
+            for line in (f"{name}: {run.path}", *tables.other_data_lines(run.folder)):
+                say(cell(line), error=True)
 
     names = EVERY if algorithms == "all" else parse.names(algorithms, "--algorithms")
     result = sweep(
@@ -56,6 +56,6 @@ def sweep(
         on_run=print_path,
         fresh=fresh,
     )
-    print(result.table)
+    say(result.table)
     for note in result.notes:
-        print(f"\n{note}")
+        say(f"\n{note}")

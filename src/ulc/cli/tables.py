@@ -1,14 +1,18 @@
 """Results of runs as tables for people and as JSON for programs."""
 
+import csv
+import io
 from collections.abc import Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
+from ulc.cli.screen import cell
 from ulc.experiments.tables import nested_value
 from ulc.labels.table import label_rows
+from ulc.storage.files import check_output_file, write_whole
 from ulc.storage.run_folder import RunFolder
 from ulc.training.placing import first_folder
 
@@ -41,7 +45,7 @@ def result_table(runs: Mapping[str, RunFolder]) -> Table:
     table = Table("%", title="Test accuracy, and detection of wrong labels", title_justify="left")
     summaries = []
     for title, folder in runs.items():
-        table.add_column(title, justify="right")
+        table.add_column(cell(title), justify="right")
         summaries.append(folder.read_json("summary.json"))
     for place, (name, keys) in enumerate(ROWS):
         cells = [percent(nested_value(summary, keys)) for summary in summaries]
@@ -61,11 +65,14 @@ def suspects_table(folder: RunFolder, most: int) -> Table:
     table = Table(title=title, title_justify="left")
     for name in ("id", "given", "suggested", "score", "epistemic", "aleatoric"):
         table.add_column(name, justify="left" if name in ("given", "suggested") else "right")
-    rows = label_rows(judgement, names, folder.threshold, folder.ids)
+    ids = folder.ids
+    if ids is not None and len(ids) != len(judgement.given):
+        raise folder.damaged("ids.json", ValueError(f"{len(ids)} ids, not {len(judgement.given)}"))
+    rows = label_rows(judgement, names, folder.threshold, ids)
     for row in islice(rows, most):
         values = [row["label_score"], row["epistemic"], row["aleatoric"]]
         cells = ["–" if value is None else f"{value:.3f}" for value in values]
-        names_of_row = map(escape, (str(row["id"]), row["given_label"], row["suggested_label"]))
+        names_of_row = map(cell, (str(row["id"]), row["given_label"], row["suggested_label"]))
         table.add_row(*names_of_row, *cells)
     return table
 
@@ -102,9 +109,7 @@ def classes_table(classes: list[dict[str, Any]]) -> Table:
     for each in classes:
         shares = [percent(each["issue_share"]), percent(each["expected_wrong_share"])]
         counts = [str(each["size"]), str(each["issues"])]
-        table.add_row(
-            escape(each["class"]), *counts, *shares, escape(each["most_suggested"] or "–")
-        )
+        table.add_row(cell(each["class"]), *counts, *shares, cell(each["most_suggested"] or "–"))
     return table
 
 
@@ -113,8 +118,28 @@ def pairs_table(pairs: list[dict[str, Any]]) -> Table:
     table = Table("given", "suggested", title="Most confused classes", title_justify="left")
     table.add_column("issues", justify="right")
     for each in pairs:
-        table.add_row(escape(each["given"]), escape(each["suggested"]), str(each["count"]))
+        table.add_row(cell(each["given"]), cell(each["suggested"]), str(each["count"]))
     return table
+
+
+def write_spreadsheet(folder: RunFolder, path: Path) -> None:
+    """Write a copy of labels.csv in which no cell is a formula for a spreadsheet program."""
+    check_output_file("--spreadsheet", path, endings=[".csv"])
+    rows = csv.reader(io.StringIO(folder.read("labels.csv").decode(errors="replace"), newline=""))
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows([guard(text) for text in row] for row in rows)
+    write_whole(path, buffer.getvalue().encode())
+
+
+def guard(text: str) -> str:
+    """Return a cell with a ' before it if a spreadsheet would compute it; numbers stay numbers."""
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
 
 
 def as_json(title: str, folder: RunFolder) -> dict[str, Any]:

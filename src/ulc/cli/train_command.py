@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ulc.cli.options import Data, Device, Fresh, Json, Out, Quiet, RunOptions, expand_options
+from ulc.cli.options import (
+    Data,
+    Device,
+    Fresh,
+    Json,
+    Out,
+    Quiet,
+    RunOptions,
+    Trust,
+    expand_options,
+)
+from ulc.cli.screen import cell, console
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +27,7 @@ if TYPE_CHECKING:
     from ulc.experiments.comparison import NewProgress
     from ulc.storage.run_folder import RunFolder
 
-BESIDE_SPEC = {"spec", "compare", "fresh", "out", "device", "as_json", "quiet"}
+BESIDE_SPEC = {"spec", "trust", "compare", "fresh", "out", "device", "as_json", "quiet"}
 
 
 @expand_options
@@ -33,6 +44,7 @@ def train(
         Path | None,
         typer.Option(help="A spec in TOML with all settings, in place of the options for them."),
     ] = None,
+    trust: Trust = False,
     compare: Annotated[
         bool | None,
         typer.Option(
@@ -56,10 +68,12 @@ def train(
     from ulc.algorithms import configure
     from ulc.config import RunSpec
     from ulc.settings.variants import variant
+    from ulc.training.own_code import check_trusted
 
     if spec is not None:
         refuse_beside_spec(context)
         wanted = RunSpec.read(spec)
+        check_trusted(wanted, str(spec), trust)
     else:
         base = run_options.run_spec(data)
         wanted = variant(base.model_copy(update={"seed": seed}), algorithm)
@@ -123,11 +137,9 @@ def progress_bars(*, show: bool) -> "Iterator[NewProgress]":
     if not show:
         yield lambda title, spec: TrainingProgress()  # noqa: ARG005
         return
-    from rich.console import Console
-
     from ulc.cli.progress import ProgressBar, bars
 
-    with bars(Console(stderr=True)) as progress:
+    with bars(console(error=True)) as progress:
         yield lambda title, spec: ProgressBar(progress, title, spec.epochs)
 
 
@@ -141,21 +153,18 @@ def print_results(done: "dict[str, RunFolder]", *, as_json: bool, quiet: bool) -
         return
     if quiet:
         return
-    from rich.console import Console
-
-    console = Console()
-    console.print(tables.result_table(done))
+    screen = console()
+    screen.print(tables.result_table(done))
     first = next(iter(done.values()))
     epochs = first.read_json("summary.json")["last_epochs"]
-    console.print(
+    screen.print(
         f"Mean of the last {epochs} epoch{'s' * (epochs > 1)}; groups by true label. The balanced "
         "prior divides by the class frequencies that the method itself estimates."
         + (" The ceiling is cross entropy on the true labels." if len(done) > 1 else "")
     )
     for title, folder in done.items():
-        console.print(f"{title}: {folder.path}", soft_wrap=True, highlight=False)
-        for line in tables.other_data_lines(folder):
-            console.print(line, soft_wrap=True, highlight=False, markup=False)
-    console.print(
+        for line in (f"{title}: {folder.path}", *tables.other_data_lines(folder)):
+            screen.print(cell(line), soft_wrap=True, highlight=False)
+    screen.print(
         "Each folder holds labels.csv (every label with its score), records.jsonl and the model."
     )

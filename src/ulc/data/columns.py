@@ -78,8 +78,10 @@ def parse(present: "pd.Series[Any]", kind: Numeric) -> Floats:
     if kind == "boolean":
         return text.str.lower().map(WORDS).to_numpy(np.float64, na_value=np.nan)
     dates = pd.to_datetime(text, format="ISO8601", utc=True, errors="coerce")
-    days = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-    return days.to_numpy(np.float64, na_value=np.nan)
+    # By NumPy, because pandas has no room for years such as 9999 in its nanoseconds.
+    moments = dates.dt.tz_localize(None).to_numpy()
+    days: Floats = (moments - np.datetime64(0, "s")) / np.timedelta64(1, "D")
+    return days
 
 
 def check_numbers(present: "pd.Series[Any]", kind: Numeric) -> Floats:

@@ -2,35 +2,67 @@
 
 import io
 import json
+import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ulc.data.sources.npz import read_arrays, to_whole_numbers
-from ulc.data.sources.unpickling import Plain
 from ulc.errors import InputError
-from ulc.storage.files import write_whole
+from ulc.storage.files import npz_names, write_whole
+from ulc.storage.memory import check_file
 from ulc.typing import Integers
+
+
+class Plain(np.ndarray[Any, Any]):
+    """Stand-in for ndarray in a pickle; it cannot be called.
+
+    A pickle needs the class only as an argument of _reconstruct. A call of ndarray could interpret
+    any bytes as pointers to objects.
+    """
+
+    def __new__(cls, *_: object, **__: object) -> NoReturn:
+        """Raise an UnpicklingError in every case."""
+        raise pickle.UnpicklingError("it calls numpy.ndarray")
 
 
 def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
     """Read (N,) labels; `key` names the array in an npz or pt file; None: it has only one."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; give a label file in JSON, npz or pt")
+    check_file(path)
     if path.suffix == ".json":
         return read_json_labels(path)
-    content = read_pt_labels(path) if path.suffix == ".pt" else read_arrays(path)
-    if key is None and len(content) == 1:
-        key = next(iter(content))
-    if not content:
-        raise InputError(f"{path}: holds no array; write the labels into it")
-    if key is None or key not in content:
-        wrong = "several arrays" if key is None else f"no array '{key}'"
-        known = ", ".join(map(str, content))
-        raise InputError(f"{path}: {wrong}; set noise.key to one of: {known}")
+    if path.suffix == ".pt":
+        content: dict[str, Any] = read_pt_labels(path)
+        key = choose_key(path, list(content), key)
+    else:
+        key = choose_key(path, list_arrays(path), key)
+        content = read_arrays(path, lambda name: name == key)
     return to_whole_numbers(np.asarray(content[key]), f"{path}: {key}")
+
+
+def list_arrays(path: Path) -> list[str]:
+    """Return the names of the arrays of an npz file; raise an InputError if it is damaged."""
+    try:
+        return npz_names(path)
+    except ValueError:
+        return list(read_arrays(path))  # raises an error that names the remedy
+
+
+def choose_key(path: Path, names: list[str], key: str | None) -> str:
+    """Return the name of the labels in a file; raise if it is not clear."""
+    if not names:
+        raise InputError(f"{path}: holds no array; write the labels into it")
+    if key is None and len(names) == 1:
+        return names[0]
+    if key is None or key not in names:
+        wrong = "several arrays" if key is None else f"no array '{key}'"
+        known = ", ".join(map(str, names))
+        raise InputError(f"{path}: {wrong}; set noise.key to one of: {known}")
+    return key
 
 
 def read_json_labels(path: Path) -> NDArray[np.int64]:
@@ -38,7 +70,7 @@ def read_json_labels(path: Path) -> NDArray[np.int64]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         labels = np.asarray(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a JSON list ({error}); write it again") from None
     if not isinstance(content, list) or labels.ndim != 1:
         raise InputError(f"{path}: not a flat list of labels; give one whole number per example")

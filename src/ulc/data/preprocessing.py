@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import model_validator
 from torch import Tensor
 
 from ulc.config import Spec
@@ -25,6 +26,16 @@ class Preprocessing(Spec):
     shape: tuple[int, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> Self:
+        image = self.kind == "image"
+        stds = self.shape[0] if image and self.shape else 1
+        if len(self.shape) != (3 if image else 1) or min(self.shape) < 1:
+            raise ValueError(f"shape {self.shape} is not that of {self.kind}s")
+        if len(self.mean) != self.shape[0] or len(self.std) != stds or min(self.std) <= 0:
+            raise ValueError("mean and std do not fit the shape")
+        return self
 
     @classmethod
     def fit(cls, source: Source) -> Self:

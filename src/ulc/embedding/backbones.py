@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,12 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from ulc.errors import InputError, first_line
-from ulc.importing import imported
-from ulc.networks import feature_count, own_module
+from ulc.importing import Trust, check_trust
+from ulc.networks import feature_count, imported_class, own_module
 
 DEFAULT = "efficientnet-lite0"
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
+PLAIN_NAME = re.compile(r"(timm|torchvision):[\w.-]+")
 Interpolation = Literal["bilinear", "bicubic"]
 
 
@@ -64,6 +66,17 @@ def load_backbone(name: str = DEFAULT, *, size: int | None = None) -> Backbone:
     return Backbone(name, loaded, width)
 
 
+def check_backbone_trust(name: str, where: str, trust: Trust) -> None:
+    """Raise an InputError if a file names a backbone that may not be loaded.
+
+    Networks that timm and torchvision know by a plain name may be; a hub or a folder may not.
+
+    where: path of the file
+    """
+    if not PLAIN_NAME.fullmatch(name):
+        check_trust(name, "backbone", where, trust)
+
+
 def find_loader(name: str) -> Callable[[int | None], LoadedNetwork]:
     """Return the function that loads the network for a size; None: the default size."""
     if name == "efficientnet-lite0":
@@ -72,7 +85,7 @@ def find_loader(name: str) -> Callable[[int | None], LoadedNetwork]:
     if not colon:
         raise InputError(
             f"unknown backbone '{name}'; give efficientnet-lite0, timm:NAME, torchvision:NAME "
-            "or your own module:function"
+            "or your own module:Class"
         )
     if family == "timm":
         return lambda size: load_timm(rest, size)
@@ -158,13 +171,13 @@ def without_classifier(network: nn.Module, backbone: str) -> nn.Module:
             return network
     raise InputError(
         f"backbone '{backbone}' has no layer fc, classifier, heads or head to remove; "
-        "remove its classifier in a function of your own and give module:function"
+        "remove its classifier in a class of your own and give module:Class"
     )
 
 
 def load_own(name: str, size: int | None) -> LoadedNetwork:
-    """Load a user's network by `module:function`; its attributes may set the preprocessing."""
-    network = own_module(imported(name, "backbone"), name)()
+    """Load a user's network by `module:Class`; its attributes may set the preprocessing."""
+    network = own_module(imported_class(name, "backbone"), name)()
     interpolation: Any = getattr(network, "interpolation", "bilinear")
     if interpolation not in ("bilinear", "bicubic"):
         raise InputError(

@@ -6,9 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.embedding.backbones import Backbone, load_backbone
+from ulc.embedding.backbones import Backbone, check_backbone_trust, load_backbone
 from ulc.embedding.projection import Projection
 from ulc.errors import InputError
+from ulc.importing import Trust
 
 # Prefix of the array names in an npz file; `ulc.data.sources.npz` finds the arrays by it.
 PREFIX = "embedding_"
@@ -91,8 +92,12 @@ class StoredEmbedding:
             np.array_equal(ours[name], theirs[name]) for name in ours
         )
 
-    def load_backbone(self) -> Backbone:
-        """Load the backbone; raise if weights or preprocessing differ from the embedding's."""
+    def load_backbone(self, where: str, *, trust: Trust = False) -> Backbone:
+        """Load the backbone; raise if weights or preprocessing differ from the embedding's.
+
+        where: path of the file that names it; trust: whether code outside the package may run
+        """
+        check_backbone_trust(self.backbone, where, trust)
         backbone = load_backbone(self.backbone, size=self.size)
         if backbone.fingerprint() != self.fingerprint:
             raise InputError(

@@ -180,12 +180,15 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         save_estimator(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, *, network: NewBackbone | None = None) -> Self:
+    def load(
+        cls, path: str | Path, *, network: NewBackbone | None = None, trust: bool = False
+    ) -> Self:
         """Read what `save` wrote.
 
-        A network of your own is imported by its name; give it here if it cannot be imported.
+        network: your own network; None: it is imported by its name, if `trust` allows it
+        trust: whether an algorithm or network that the file names as `module:Class` may be imported
         """
-        return load_estimator(cls, Path(path), network)
+        return load_estimator(cls, Path(path), network, trust)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments by name; `deep`: also each option as `options__name`."""

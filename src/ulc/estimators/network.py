@@ -35,8 +35,10 @@ def network_name(network: Network) -> str:
 
 
 def is_importable(network: Network) -> bool:
-    """Whether another process can import the network by its name."""
+    """Whether another process can import the network by its name: it is a class of a module."""
     if isinstance(network, str):
         return True
+    if not isinstance(network, type):
+        return False
     name = network_name(network)
     return not (name.startswith("__main__:") or "." in name.partition(":")[2] or "<" in name)

@@ -12,6 +12,7 @@ from torch import Tensor
 from ulc.config import Spec, checked
 from ulc.errors import InputError
 from ulc.estimators.network import is_importable, network_name
+from ulc.importing import Trust, check_trust
 from ulc.labels.judgement import Judgement, ScoreKind
 from ulc.networks import NewBackbone
 from ulc.storage.tensor_file import TensorFileKind, read_tensors, write_tensors
@@ -110,18 +111,22 @@ def to_python(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
-def load_estimator(cls: "type[E]", path: Path, network: NewBackbone | None) -> "E":
+def load_estimator(cls: "type[E]", path: Path, network: NewBackbone | None, trust: Trust) -> "E":
     """Read what `save_estimator` wrote.
 
     network: the user's own network, if it cannot be imported by its name
+    trust: whether an algorithm or a network outside the package may be imported
     """
     header, tensors = read_tensors(path, SAVED)
     saved = checked(SavedEstimator, header, where=str(path))
+    check_trust(str(saved.params.get("algorithm")), "algorithm", str(path), trust)
     if network is None and saved.nameless:
         raise InputError(
             f"{path}: its network '{saved.model.network.name}' cannot be imported; "
             "give it as network="
         )
+    if network is None:
+        check_trust(saved.model.network.name, "network", str(path), trust)
     model = Model.untrained(saved.model, network)
     try:
         model.load_weights(tensors_under(tensors, "networks."))

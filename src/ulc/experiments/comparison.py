@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ulc.config import NoiseSpec, RunSpec
 from ulc.experiments.side_by_side import available_threads, run_side_by_side
+from ulc.importing import named_code
 from ulc.prediction.run import Run
 from ulc.settings.presets import with_preset
 from ulc.storage.run_folder import RunFolder
@@ -71,7 +72,10 @@ def compare(  # noqa: PLR0913 (what to compare; the rest has defaults)
     if fresh:
         for each in specs.values():
             start_fresh(each, Path(out))
-    runs = {title: Run(folder) for title, folder in train_all(specs, out, device, progresses)}
+    runs = {
+        title: Run(folder, trust=named_code(spec.algorithm, spec.network.name))
+        for title, folder in train_all(specs, out, device, progresses)
+    }
     plain, ceiling = runs.pop(PLAIN), runs.pop(CEILING)
     method = runs.pop(title_of(spec.algorithm))
     return Comparison(plain, method, runs, ceiling)

@@ -9,6 +9,7 @@ from ulc.config import RunSpec
 from ulc.errors import InputError
 from ulc.experiments.side_by_side import run_side_by_side
 from ulc.experiments.tables import markdown_table
+from ulc.importing import named_code
 from ulc.prediction.run import Run
 from ulc.settings.presets import find_preset
 from ulc.settings.variants import variant
@@ -72,12 +73,14 @@ def sweep(  # noqa: PLR0913 (what to train and where; the rest has defaults)
 
     def report(place: int, folder: RunFolder) -> None:
         if on_run is not None:
-            on_run(titled[place][0], Run(folder))
+            name, one = titled[place]
+            on_run(name, Run(folder, trust=named_code(one.algorithm, one.network.name)))
 
     folders = run_all([one for _, one in titled], Path(out), jobs, device, report)
     runs: dict[str, list[Run]] = {name: [] for name in specs}
-    for (name, _), folder in zip(titled, folders, strict=True):
-        runs[name].append(Run(folder))
+    for (name, one), folder in zip(titled, folders, strict=True):
+        trust = named_code(one.algorithm, one.network.name)
+        runs[name].append(Run(folder, trust=trust))
     presets = {name: find_preset(each[0]) for name, each in specs.items()}
     without = {
         name: "the SGD schedule of cross entropy" if preset.options else "no schedule of ours"

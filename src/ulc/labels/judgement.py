@@ -112,6 +112,21 @@ class Judgement:
         columns: dict[str, Any] = {name: each[rows] for name, each in self.arrays().items()}
         return replace(self, **columns)
 
+    def check_shapes(self, rows: int, classes: int) -> None:
+        """Raise a ValueError unless the arrays fit together, to N `rows` and to K `classes`."""
+        for name, values in self.arrays().items():
+            shape = (rows, classes) if name in ("prediction", "posterior") else (rows,)
+            if values.shape != shape:
+                raise ValueError(f"{name} has shape {values.shape}, not {shape}")
+            if values.dtype.kind not in ("iu" if name == "given" else "f"):
+                raise ValueError(f"{name} has type {values.dtype}")
+        if self.given.min() < 0 or self.given.max() >= classes:
+            raise ValueError(f"a label is outside 0 to {classes - 1}")
+        if not (np.isfinite(self.clean_probability).all() and np.isfinite(self.prediction).all()):
+            raise ValueError("a probability is not finite")
+        if (self.score_kind == "posterior") != (self.posterior is not None):
+            raise ValueError(f"score_kind is {self.score_kind}, which does not fit its arrays")
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name, each with N rows."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -54,7 +54,7 @@ def network_maker(
 def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> NewBackbone:
     """A function that makes the backbone; `auto` is small_cnn for images and mlp for vectors."""
     if ":" in spec.name:
-        return own_module(imported(spec.name, "network"), spec.name, spec.options)
+        return own_module(imported_class(spec.name, "network"), spec.name, spec.options)
     name = spec.name if spec.name != "auto" else ("small_cnn" if len(shape) == 3 else "mlp")
     if name not in BACKBONES:
         raise InputError(
@@ -67,6 +67,19 @@ def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> NewBackbone:
         )
     width = {} if spec.width is None else {"width": spec.width}
     return lambda: BACKBONES[name](shape, **width)
+
+
+def imported_class(name: str, what: str) -> type[nn.Module]:
+    """Import the class `name` ("module:Class") of a network; nothing else is ever called.
+
+    what: noun for it in an error
+    """
+    found = imported(name, what)
+    if isinstance(found, type) and issubclass(found, nn.Module):
+        return found
+    raise InputError(
+        f"{what} '{name}' is no torch Module class; name a class derived from torch.nn.Module"
+    )
 
 
 def own_module(

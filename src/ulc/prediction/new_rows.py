@@ -182,7 +182,7 @@ def choose_split(content: Any, path: Path) -> Any:
 
 def rows_from_npz(path: Path, _: DataSpec, model_input: ModelInput, __: CountCallback) -> NewRows:
     """Read X of an npz file, and y, class_names and ids if it has them."""
-    arrays, where = npz.read_arrays(path), str(path)
+    arrays, where = npz.read_arrays(path, npz.is_known), str(path)
     if "X" not in arrays:
         raise InputError(f"{path}: has no array 'X'; save the inputs there")
     return rows_from_inputs(

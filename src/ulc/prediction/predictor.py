@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ulc.config import DataSpec, checked
+from ulc.config import DataSpec, RunSpec, checked
 from ulc.embedding.embed import Embedder, embed_new
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError
+from ulc.importing import Trust
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.judgement import Judgement
 from ulc.labels.prior import Prior
@@ -25,6 +26,7 @@ from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model, Uncertainty
 from ulc.typing import CountCallback, Floats, Integers
 
+MOST_PASSES = 10_000  # dropout passes; more would take hours
 SHOWN = 10  # most class names in an error message
 
 
@@ -53,6 +55,7 @@ class Predictor:
     """A finished run's model, with the conversion of new data to its input.
 
     embedding: how the training images were embedded; None: the run has no embedding
+    trust: whether code outside the package that the folder's files name may run
     """
 
     folder: RunFolder
@@ -60,14 +63,16 @@ class Predictor:
     model_input: ModelInput
     embedding: StoredEmbedding | None
     device: torch.device
+    trust: Trust = False
 
     @classmethod
-    def open(cls, folder: RunFolder, device: torch.device) -> "Predictor":
+    def open(cls, folder: RunFolder, device: torch.device, *, trust: Trust = False) -> "Predictor":
         """Load the model and the description of its input."""
-        model = Model.load(folder)
+        model = Model.load(folder, trust=trust)
         model.networks.to(device)
         embedding = read_stored_embedding(folder)
-        return cls(folder, model, find_model_input(folder, model, embedding), embedding, device)
+        model_input = find_model_input(folder, model, embedding)
+        return cls(folder, model, model_input, embedding, device, trust)
 
     def read(self, spec: DataSpec, on_progress: CountCallback | None = None) -> NewRows:
         """Read new data of the kind that the run was trained on."""
@@ -90,8 +95,7 @@ class Predictor:
         spec = self.folder.spec
         given = self.number_given_labels(rows)
         inputs = self.prepare_inputs(rows, cache, on_progress)
-        options = spec.options
-        unsure = self.model.uncertainty(inputs, passes=options.get("passes", 1), seed=spec.seed)
+        unsure = self.model.uncertainty(inputs, passes=count_passes(spec), seed=spec.seed)
         return Predictions(
             rows=rows,
             class_names=self.model_input.class_names,
@@ -153,8 +157,20 @@ class Predictor:
             return rows.inputs
         with ExitStack() as stack:
             root = cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            embedder = Embedder(self.embedding.load_backbone(), root, self.device)
+            where = str(self.folder.path / "embedding.npz")
+            backbone = self.embedding.load_backbone(where, trust=self.trust)
+            embedder = Embedder(backbone, root, self.device)
             return embed_new(rows.inputs, self.embedding, embedder, on_progress)
+
+
+def count_passes(spec: RunSpec) -> int:
+    """Return the number of dropout passes that the run's settings ask for."""
+    passes = spec.options.get("passes", 1)
+    if not isinstance(passes, int) or not 1 <= passes <= MOST_PASSES:
+        raise InputError(
+            f"spec.toml: 'options.passes' is {passes!r}; give a number from 1 to {MOST_PASSES}"
+        )
+    return passes
 
 
 def read_stored_embedding(folder: RunFolder) -> StoredEmbedding | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ulc.config import DataSpec, RunSpec, checked
 from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError
+from ulc.importing import Trust
 from ulc.labels.judgement import Judgement
 from ulc.labels.prior import Prior
 from ulc.storage.run_folder import Records, RunFolder
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """The results in a run folder; each attribute is read from its file at every access."""
+    """The results in a run folder; each attribute is read from its file at every access.
 
-    def __init__(self, folder: RunFolder) -> None:
+    trust: whether code outside the package that the folder's files name may run
+    """
+
+    def __init__(self, folder: RunFolder, *, trust: Trust = False) -> None:
         self.folder = folder
+        self.trust = trust
 
     @property
     def path(self) -> Path:
@@ -54,7 +59,7 @@ class Run:
     @property
     def model(self) -> Model:
         """The trained model."""
-        return Model.load(self.folder)
+        return Model.load(self.folder, trust=self.trust)
 
     def predict(
         self,
@@ -79,7 +84,7 @@ class Run:
         from ulc.prediction.table import prediction_frame
         from ulc.training.device import choose_device
 
-        predictor = Predictor.open(self.folder, choose_device(device))
+        predictor = Predictor.open(self.folder, choose_device(device), trust=self.trust)
         rows = read_new_rows(data, labels, predictor.model_input, options)
         return prediction_frame(predictor.predict(rows, prior=prior), probabilities=probabilities)
 

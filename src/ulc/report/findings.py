@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,14 +76,8 @@ class Findings:
         """Read a run's judgement, and check that its files fit together."""
         facts = folder.read_json("data.json")
         judgement = folder.judgement
-        try:
-            names = tuple(map(str, facts["class_names"]))
-            small = np.isin(np.arange(len(names)), facts["small_classes"])
-        except (KeyError, TypeError) as error:
-            raise folder.damaged("data.json", ValueError(f"no {error} in it")) from None
-        problem = find_misfit(judgement, len(names))
-        if problem:
-            raise folder.damaged("judgement.npz", ValueError(problem))
+        names = tuple(facts["class_names"])
+        small = np.isin(np.arange(len(names)), facts.get("small_classes", []))
         confusion = read_confusion(folder, len(names)) if judgement.posterior is not None else None
         return cls.from_judgement(judgement, names, small, folder.threshold, confusion)
 
@@ -228,27 +221,6 @@ def read_confusion(folder: RunFolder, classes: int) -> ConfusionModel:
     if np.shape(model.transition) != (classes, classes):
         raise folder.damaged(name, ValueError(f"its transition is not {classes} × {classes}"))
     return model
-
-
-def find_misfit(judgement: Judgement, classes: int) -> str | None:
-    """A phrase that says why the arrays do not fit together or to the classes; None: they fit."""
-    arrays: dict[str, NDArray[Any]] = judgement.arrays()
-    rows = len(judgement.given) if judgement.given.ndim == 1 else 0
-    if rows == 0:
-        return "it holds no labels"
-    for name, values in arrays.items():
-        shape = (rows, classes) if name in ("prediction", "posterior") else (rows,)
-        if values.shape != shape:
-            return f"{name} has shape {values.shape}, not {shape}"
-    if judgement.given.dtype.kind not in "iu":
-        return f"given has type {judgement.given.dtype}"
-    if judgement.given.min() < 0 or judgement.given.max() >= classes:
-        return f"a label is outside 0 to {classes - 1}"
-    if not np.isfinite(judgement.clean_probability).all():
-        return "clean_probability is not finite"
-    if (judgement.score_kind == "posterior") != (judgement.posterior is not None):
-        return f"score_kind is {judgement.score_kind}, which does not fit its arrays"
-    return None
 
 
 def open_run(path: Path) -> RunFolder:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ulc.data.sources.npz import as_inputs
 from ulc.errors import InputError
+from ulc.storage.files import read_npy_header
 from ulc.typing import Integers
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def array_rows(path: Path, name: str, rows: Integers, total: int | None) -> NDAr
     rows: (n,) positions; total: number of rows in the run; None: not checked
     """
     with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
-        shape, fortran, kind = header(member)
+        shape, fortran, kind = read_npy_header(member)
         check_total(path, shape[0], total)
         if kind.hasobject or fortran:
             raise InputError(f"{path}: {name} is not stored row by row")
@@ -39,13 +40,6 @@ def array_rows(path: Path, name: str, rows: Integers, total: int | None) -> NDAr
             here = (rows >= start) & (rows < start + step)
             found[here] = block[rows[here] - start]
     return as_inputs(found, f"{path}: {name}")
-
-
-def header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, memory order and type of a stored array."""
-    version = np.lib.format.read_magic(member)
-    read = np.lib.format.read_array_header_1_0
-    return (read if version == (1, 0) else np.lib.format.read_array_header_2_0)(member)
 
 
 def table_rows(

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 
-from ulc.data.sources.pictures import Picture, as_rgb
+from ulc.data.sources.pictures import Picture, as_rgb, decoded
 
 EDGE = 160  # largest height and width of a thumbnail in pixels
 TINY = 64  # thumbnails up to this size are lossless, because the page enlarges them
@@ -23,9 +23,8 @@ def from_picture(picture: Picture) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow warns of odd metadata
-            with picture.open() as stream, Image.open(stream) as image:
-                image.draft(None, (2 * EDGE, 2 * EDGE))  # a large JPEG is decoded smaller
-                return encoded(as_rgb(ImageOps.exif_transpose(image)))
+            with decoded(picture, EDGE) as image:
+                return encoded(image)
     except Exception:  # Pillow's readers raise errors of many types
         return None
 

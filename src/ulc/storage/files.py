@@ -1,18 +1,19 @@
 """Write files atomically, and read npz files without unpickling."""
 
+import math
 import os
 import re
 import secrets
 import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
+from ulc.storage.memory import check_file, check_memory
 
 TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}")  # names of the temporary files of `write_whole`
 
@@ -75,21 +76,76 @@ def remove_temporaries(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def read_npz(file: Path | BinaryIO) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an npz file by name; raise a ValueError if the file is damaged.
+def read_npz(
+    file: Path | BinaryIO, wanted: Callable[[str], bool] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Read arrays of an npz file by name; raise a ValueError if the file is damaged.
 
+    All headers are read first: what the arrays would take in memory must be within the bound.
     Object arrays are refused, because reading their pickle could run code.
+
+    wanted: function from a name to whether the array is read; None: all arrays are read
     """
-    arrays = {}
+    if isinstance(file, Path):
+        check_file(file)
     try:
         with zipfile.ZipFile(file) as archive:
-            for name in archive.namelist():
-                with archive.open(name) as member:
-                    arrays[name.removesuffix(".npy")] = np.lib.format.read_array(member)
-    except (EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(str(error)) from None
-    except ValueError as error:
+            members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
+            chosen = {k: each for k, each in members.items() if wanted is None or wanted(k)}
+            needed = sum(member_size(archive, each) for each in chosen.values())
+            check_memory(
+                needed, f"{file if isinstance(file, Path) else 'the npz file'}: its arrays"
+            )
+            return {name: read_member(archive, each) for name, each in chosen.items()}
+    except (InputError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        # zipfile and NumPy raise many kinds of errors for a damaged file.
         pickled = "pickle" in str(error)
-        reason = "it holds pickled objects, which could run code" if pickled else str(error)
+        reason = "it holds pickled objects, which could run code" if pickled else first_line(error)
         raise ValueError(reason) from None
-    return arrays
+
+
+def npz_names(path: Path) -> list[str]:
+    """Return the names of the arrays of an npz file; raise a ValueError if it is damaged."""
+    check_file(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    except zipfile.BadZipFile as error:
+        raise ValueError(str(error)) from None
+
+
+def member_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Return the memory in bytes that a stored array takes, by its header.
+
+    (N, D) arrays are inputs, and a copy of them as float32 is counted too.
+    """
+    with archive.open(member) as stream:
+        shape, _, dtype = read_npy_header(stream)
+    count = math.prod(shape)
+    if min(shape, default=0) < 0 or count * max(dtype.itemsize, 1) > member.file_size:
+        raise ValueError(f"{member.filename} holds less than its header says")
+    return count * (dtype.itemsize + (4 if len(shape) == 2 else 0))
+
+
+def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return a stored array."""
+    with archive.open(member) as stream:
+        array: NDArray[Any] = np.lib.format.read_array(stream)
+    if array.dtype.kind == "U" and array.dtype.itemsize:
+        numbers = np.ascontiguousarray(array).reshape(-1).view(f"{array.dtype.byteorder}u4")
+        # Python cannot make a text of such numbers, or cannot write it.
+        if ((numbers > 0x10FFFF) | ((numbers >= 0xD800) & (numbers < 0xE000))).any():
+            raise ValueError(f"{member.filename} holds text that is no Unicode")
+    return array
+
+
+def read_npy_header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, memory order (True: Fortran's) and type of a stored array."""
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(stream)
+    if version == (2, 0):
+        return np.lib.format.read_array_header_2_0(stream)
+    raise ValueError(f"an array is stored in the unknown version {version}")

@@ -15,6 +15,7 @@ from ulc.config import RunSpec
 from ulc.errors import InputError, first_line
 from ulc.labels.judgement import Judgement
 from ulc.storage.checksums import Checksums
+from ulc.storage.contents import checked_content
 from ulc.storage.files import read_npz, remove_temporaries
 
 Records = list[dict[str, Any]]
@@ -162,8 +163,8 @@ class RunFolder:
         """Return a JSON file's content."""
         content = self.read(name)
         try:
-            return json.loads(content)
-        except ValueError as error:
+            return checked_content(name, json.loads(content))
+        except (ValueError, RecursionError) as error:
             raise self.damaged(name, error) from None
 
     @property
@@ -172,8 +173,9 @@ class RunFolder:
         content = self.read("records.jsonl")
         try:
             records = [json.loads(line) for line in content.splitlines()]
+            checked_content("records.jsonl", records)
             check_epochs([record["epoch"] for record in records])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise self.damaged("records.jsonl", error) from None
         return records
 
@@ -187,11 +189,9 @@ class RunFolder:
     def threshold(self) -> float:
         """Return the threshold: a label whose label score is at least this high is trusted."""
         if not self.has("health.json"):
-            return float(self.spec.options.get("threshold", 0.5))
-        try:
-            return float(self.read_json("health.json")["threshold"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise self.damaged("health.json", error) from None
+            threshold = self.spec.options.get("threshold", 0.5)
+            return float(threshold) if isinstance(threshold, int | float) else 0.5
+        return float(self.read_json("health.json")["threshold"])
 
     @property
     def verified(self) -> NDArray[np.bool_]:
@@ -207,11 +207,13 @@ class RunFolder:
     @property
     def judgement(self) -> Judgement:
         """Return the algorithm's opinion on every training label."""
-        arrays = self.read_arrays("judgement.npz")
+        arrays, facts = self.read_arrays("judgement.npz"), self.read_json("data.json")
         try:
-            return Judgement.from_stored(arrays)
+            judgement = Judgement.from_stored(arrays)
+            judgement.check_shapes(facts["examples"], len(facts["class_names"]))
         except (ValueError, TypeError) as error:
             raise self.damaged("judgement.npz", error) from None
+        return judgement
 
     def damaged(self, name: str, error: Exception) -> InputError:
         """Return the error for the damaged file `name`; `error` tells what is wrong."""

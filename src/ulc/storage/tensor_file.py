@@ -44,7 +44,19 @@ def write_tensors(
     """
     checksum = digest_tensors(description, tensors)
     header = {**texts, "ulc": description, "checksum": checksum}
-    write_whole(path, safetensors.torch.save(dict(tensors), header))
+    write_whole(path, with_fixed_header(safetensors.torch.save(dict(tensors), header)))
+
+
+def with_fixed_header(content: bytes) -> bytes:
+    """Return the bytes of a safetensors file with its header in sorted order.
+
+    safetensors writes the texts of the header in an order that changes from call to call.
+    """
+    size = int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(",", ":"))
+    packed = header.encode()
+    packed += b" " * (-len(packed) % 8)  # tensors begin at a multiple of 8
+    return len(packed).to_bytes(8, "little") + packed + content[8 + size :]
 
 
 def read_tensors(path: Path, kind: TensorFileKind) -> tuple[Any, dict[str, Tensor]]:

@@ -31,11 +31,8 @@ def choose_threads(folder: RunFolder) -> int:
 
     With another number of threads sums are added in another order, and their last bits differ.
     """
-    if folder.has("environment.json"):
-        wanted = int(folder.read_json("environment.json")["threads"])
-    else:
-        wanted = torch.get_num_threads()
-    return min(wanted, usable_cores())
+    before = folder.read_json("environment.json") if folder.has("environment.json") else {}
+    return min(int(before.get("threads", torch.get_num_threads())), usable_cores())
 
 
 def usable_cores() -> int:

@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import safetensors.torch
 import torch
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from ulc.algorithms.base import Algorithm, array, seeded
@@ -18,6 +19,7 @@ from ulc.blocks.uncertainty import draw_mask_seeds, monte_carlo_dropout, normali
 from ulc.config import NetworkSpec, Spec, checked
 from ulc.data.preprocessing import Preprocessing
 from ulc.errors import InputError
+from ulc.importing import Trust, check_trust
 from ulc.labels.prior import Prior, with_prior
 from ulc.networks import NewBackbone, network_maker
 from ulc.networks.classifier import Classifier, HeadSpec
@@ -48,11 +50,17 @@ class ModelSpec(Spec):
     format: int = 1
     network: NetworkSpec
     heads: HeadSpec
-    networks: int
+    networks: int = Field(ge=1, le=16)
     preprocessing: Preprocessing
     class_names: tuple[str, ...]
     class_prior: tuple[float, ...]
     network_hash: str | None = None  # hash of the source of a network of the user's own
+
+    @model_validator(mode="after")
+    def _one_prior_for_each_class(self) -> Self:
+        if len(self.class_prior) != len(self.class_names):
+            raise ValueError("class_prior and class_names differ in length")
+        return self
 
 
 class Model:
@@ -193,14 +201,16 @@ class Model:
             return cls(spec, [new_network(spec.heads) for _ in range(spec.networks)])
 
     @classmethod
-    def load(cls, folder: RunFolder) -> "Model":
-        """Read what `save` wrote."""
+    def load(cls, folder: RunFolder, *, trust: Trust = False) -> "Model":
+        """Read what `save` wrote; trust: whether a network outside the package may be imported."""
         content = folder.read_json("model.json")
         spec = checked(ModelSpec, content, where=str(folder.path / "model.json"))
-        check_network(spec, folder.path)
-        model = cls.untrained(spec)
+        check_network(spec, folder.path / "model.json", trust)
         try:
-            model.load_weights(safetensors.torch.load(folder.read("model.safetensors")))
+            weights = safetensors.torch.load(folder.read("model.safetensors"))
+            check_weights(spec, weights)
+            model = cls.untrained(spec)
+            model.load_weights(weights)
         except InputError:
             raise
         except Exception as error:
@@ -209,21 +219,46 @@ class Model:
         return model
 
     @classmethod
-    def load_file(cls, path: Path) -> "Model":
-        """Read what `save_file` wrote."""
+    def load_file(cls, path: Path, *, trust: Trust = False) -> "Model":
+        """Read what `save_file` wrote; trust: as for `load`."""
         content, weights = read_tensors(path, EXPORTED)
         spec = checked(ModelSpec, content, where=str(path))
-        check_network(spec, path)
-        model = cls.untrained(spec)
+        check_network(spec, path, trust)
         try:
+            check_weights(spec, weights)
+            model = cls.untrained(spec)
             model.load_weights(weights)
+        except InputError:
+            raise
         except (RuntimeError, ValueError) as error:
             raise EXPORTED.unreadable(path, error) from None
         return model
 
 
-def check_network(spec: ModelSpec, path: Path) -> None:
-    """Raise an InputError if a network of the user's own was edited after it was trained."""
+def check_weights(spec: ModelSpec, weights: Mapping[str, Tensor]) -> None:
+    """Raise a ValueError unless a model of this spec has these weights.
+
+    The model is made without memory first: a wrong spec could ask for any amount of it. A network
+    of the user's own is not, because its constructor may do anything.
+    """
+    if ":" in spec.network.name:
+        return
+    shape, classes = spec.preprocessing.shape, len(spec.class_names)
+    device = torch.device("meta")
+    with device:
+        network = network_maker(spec.network, shape, classes, device)(spec.heads)
+    wanted = {
+        f"{place}.{name}": value.shape
+        for place in range(spec.networks)
+        for name, value in network.state_dict().items()
+    }
+    if wanted != {name: value.shape for name, value in weights.items()}:
+        raise ValueError("it does not fit the description of the model")
+
+
+def check_network(spec: ModelSpec, path: Path, trust: Trust) -> None:
+    """Raise an InputError if a network of the user's own may not run, or was edited since."""
+    check_trust(spec.network.name, "network", str(path), trust)
     if spec.network_hash not in (None, hash_network(spec.network)):
         raise InputError(
             f"{path}: the file of the network '{spec.network.name}' was edited after the model was "

@@ -3,7 +3,7 @@
 from ulc.algorithms import find_algorithm
 from ulc.config import NetworkSpec, RunSpec
 from ulc.errors import InputError
-from ulc.importing import imported, source_hash
+from ulc.importing import Trust, check_trust, imported, source_hash
 from ulc.storage.run_folder import RunFolder
 
 
@@ -19,6 +19,15 @@ def hash_own_code(spec: RunSpec) -> dict[str, str]:
 def hash_network(network: NetworkSpec) -> str | None:
     """Hash of the file of a network of the user's own; None for a built-in network."""
     return source_hash(imported(network.name, "network")) if ":" in network.name else None
+
+
+def check_trusted(spec: RunSpec, where: str, trust: Trust) -> None:
+    """Raise an InputError if the spec, which a file gave, names code that may not run.
+
+    where: path of the file
+    """
+    check_trust(spec.algorithm, "algorithm", where, trust)
+    check_trust(spec.network.name, "network", where, trust)
 
 
 def check_own_code(folder: RunFolder, spec: RunSpec) -> None:

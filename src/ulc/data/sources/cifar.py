@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ulc.data.sources.source import Source
 from ulc.data.sources.unpickling import unpickle_arrays
 from ulc.errors import InputError
+from ulc.storage.memory import read_file
 from ulc.typing import Integers
 
 PIXELS = 3 * 32 * 32
@@ -66,7 +67,7 @@ def read_binary(paths: Sequence[Path], *, label_bytes: int) -> tuple[NDArray[np.
     parts = []
     for path in paths:
         try:
-            content = np.fromfile(path, np.uint8)
+            content = np.frombuffer(read_file(path), np.uint8)
         except OSError as error:
             raise InputError(
                 f"{path}: cannot be read ({error.strerror}); unpack the official archive again"
@@ -88,26 +89,43 @@ def read_pickled(paths: Sequence[Path], key: str) -> tuple[NDArray[np.uint8], In
         if not isinstance(content, dict) or "data" not in content or key not in content:
             raise InputError(f"{path}: no 'data' and '{key}' in it; use the official file")
         try:
-            images.append(np.asarray(content["data"], np.uint8).reshape(-1, 3, 32, 32))
-            labels.append(np.asarray(content[key], np.int64))
-        except (TypeError, ValueError) as error:
+            images.append(pickled_images(content["data"]))
+            labels.append(pickled_labels(content[key]))
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 f"{path}: not rows of images with labels ({error}); use the official file"
             ) from None
     return np.concatenate(images), np.concatenate(labels)
 
 
+def pickled_images(data: Any) -> NDArray[np.uint8]:
+    """Return a uint8 array of rows of pixels as (N, 3, 32, 32) images; raise for other data."""
+    if not isinstance(data, np.ndarray) or data.dtype != np.uint8:
+        raise TypeError("'data' is no array of bytes")
+    return data.reshape(-1, 3, 32, 32)
+
+
+def pickled_labels(labels: Any) -> Integers:
+    """Return a list or array of whole numbers as (N,) labels; raise for other labels."""
+    if isinstance(labels, list) and all(type(each) is int for each in labels):
+        return np.array(labels, np.int64)
+    if isinstance(labels, np.ndarray) and labels.ndim == 1:
+        return labels.astype(np.int64)
+    raise TypeError("its labels are no list of whole numbers")
+
+
 def read_class_names(path: Path) -> tuple[str, ...]:
     """Read the class names, one per line; without the file, classes are called by number."""
-    return names_or_numbers(path.read_text(encoding="utf-8").split() if path.is_file() else ())
+    text = read_file(path).decode("utf-8", "replace") if path.is_file() else ""
+    return names_or_numbers(text.split())
 
 
 def read_pickled_class_names(path: Path) -> tuple[str, ...]:
     """Read the class names of the Python layout; without the file, as in `read_class_names`."""
     content: Any = unpickle_arrays(path) if path.is_file() else {}
-    return names_or_numbers(
-        content.get("fine_label_names", ()) if isinstance(content, dict) else ()
-    )
+    names: Any = content.get("fine_label_names") if isinstance(content, dict) else None
+    texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return names_or_numbers(names if texts else [])
 
 
 def names_or_numbers(names: Sequence[str]) -> tuple[str, ...]:

@@ -57,7 +57,12 @@ def find_images(path: Path) -> LabelledPaths:
             f"{path}: holds no folders; give a folder that holds a folder of images for each class"
         )
     found = LabelledPaths([], [])
+    root = path.resolve()
     for folder in classes:
+        if root.is_relative_to(folder.resolve()):
+            raise InputError(
+                f"{folder}: a link to a folder above it, which holds the other classes; remove it"
+            )
         images = images_below(folder)
         if not images:
             raise InputError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ulc.config import DataSpec
 from ulc.data.sources.frame import ColumnRoles, list_names, read_annotations, vector_source
-from ulc.data.sources.pictures import Picture, Pictures
+from ulc.data.sources.pictures import Picture, Pictures, open_regular
 from ulc.data.sources.source import Source
 from ulc.errors import InputError, first_line
 from ulc.typing import CountCallback
@@ -95,13 +95,23 @@ def to_frame(split: Any, columns: list[str]) -> "pd.DataFrame":
     table = split.select_columns([name for name in columns if name in split.features]).to_pandas()
     for name, feature in split.features.items():
         if hasattr(feature, "names") and name in table:
-            table[name] = [to_class_name(value, feature.names) for value in table[name]]
+            table[name] = [
+                to_class_name(value, feature.names, f"column '{name}', row {row}")
+                for row, value in enumerate(table[name])
+            ]
     return table
 
 
-def to_class_name(value: float, names: Sequence[str]) -> str | None:
+def to_class_name(value: float, names: Sequence[str], where: str) -> str | None:
     """Return the name of class number `value`; None for -1 and NaN, which mean no label."""
-    return names[int(value)] if value >= 0 else None
+    if not value >= 0:
+        return None
+    if value >= len(names):
+        raise InputError(
+            f"{where}: class number {int(value)}, but only {len(names)} classes have names; "
+            "correct it or add the names"
+        )
+    return names[int(value)]
 
 
 def list_pictures(split: Any, image: str, where: str) -> list[Picture]:
@@ -121,6 +131,6 @@ def list_pictures(split: Any, image: str, where: str) -> list[Picture]:
             raise FileNotFoundError
         if content["bytes"] is not None:
             return io.BytesIO(content["bytes"])
-        return Path(content["path"]).open("rb")
+        return open_regular(Path(content["path"]))
 
     return [Picture(f"{where}, row {row}", partial(opener, row)) for row in range(len(packed))]

@@ -1,5 +1,6 @@
 """Read npz files: X, y, and optionally y_true, X_test, y_test, class_names, ids, verified."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ from ulc.typing import Integers
 REAL = "biuf"  # NumPy kinds of real numbers: bool, int, unsigned, float
 TEXT = "SU"  # NumPy kinds of text: bytes, str
 LABELS = ("y", "y_true", "y_test")
+ARRAYS = ("X", *LABELS, "X_test", "class_names", "ids", "verified")
 EMBEDDING = "embedding_"  # prefix of the arrays that `ulc embed` adds
 
 
 def load(path: Path) -> Source:
     """Read a file with vectors (N, D) or uint8 images (N, H, W), (N, C, H, W) or (N, H, W, C)."""
-    arrays = read_arrays(path)
+    arrays = read_arrays(path, is_known)
     wanted = {"X", "y"} | ({"X_test", "y_test"} if {"X_test", "y_test"} & arrays.keys() else set())
     missing = wanted - arrays.keys()
     if missing:
@@ -126,12 +128,22 @@ def infer_class_names(
     return tuple(map(str, range(max(int(each.max(initial=-1)) for each in labels.values()) + 1)))
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an npz file by name; raise an InputError if it cannot be read."""
+def is_known(name: str) -> bool:
+    """Whether an array of this name is used; others are not even read."""
+    return name in ARRAYS or name.startswith(EMBEDDING)
+
+
+def read_arrays(path: Path, wanted: Callable[[str], bool] | None = None) -> dict[str, NDArray[Any]]:
+    """Read arrays of an npz file by name; raise an InputError if it cannot be read.
+
+    wanted: as for `read_npz`
+    """
     try:
-        return read_npz(path)
+        return read_npz(path, wanted)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give the path of an npz file") from None
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: not a readable npz file ({error}); save its arrays with numpy.savez"

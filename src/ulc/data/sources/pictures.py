@@ -1,11 +1,14 @@
 """Read images of any size and mode into one array."""
 
+import errno
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO, Self
 
 import numpy as np
@@ -16,12 +19,15 @@ from ulc.config import DataSpec
 from ulc.data.sources.annotations import Annotations
 from ulc.data.sources.source import Source
 from ulc.errors import InputError, first_line
+from ulc.storage.memory import check_memory, memory_limit
 from ulc.typing import CountCallback
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 SIZE = 64  # default height and width, in pixels
 ORIENTATION = 0x0112  # EXIF tag; values 5 to 8 mean that width and height are swapped
 THREADS = 8
+PIXEL_BYTES = 32  # memory of one pixel while an image is decoded: up to four copies of 8 bytes
+LARGE = Lock()  # large images are decoded one at a time
 Size = tuple[int, int]  # width, height
 
 
@@ -35,7 +41,14 @@ class Picture:
     @classmethod
     def from_path(cls, path: Path) -> Self:
         """Return the picture of an image file."""
-        return cls(printable_path(path), lambda: path.open("rb"))
+        return cls(printable_path(path), lambda: open_regular(path))
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; raise an OSError for a pipe, which could be waited for forever."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "no regular file")
+    return path.open("rb")
 
 
 def printable_path(path: Path) -> str:
@@ -94,6 +107,8 @@ def read_resized(
     """Read images like `read_pictures`, but at the given size."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        needed = 3 * size[0] * size[1] * len(pictures)
+        check_memory(needed, f"{len(pictures)} images of {size[0]} by {size[1]} pixels")
         images = np.zeros((len(pictures), 3, size[1], size[0]), np.uint8)
         broken = fill_images(images, pictures, on_progress)
     if broken and not spec.skip_broken:
@@ -174,9 +189,33 @@ def read_pixels(picture: Picture, size: Size) -> NDArray[np.uint8]:
 
     It is scaled until it covers `size`, and its centre is cropped.
     """
+    with decoded(picture, max(size)) as rgb:
+        return fit_to_size(rgb, size)
+
+
+@contextmanager
+def decoded(picture: Picture, edge: int) -> Iterator[Image.Image]:
+    """Decode an image to RGB, rotated by EXIF; raise before it if it has too many pixels.
+
+    edge: height and width that are needed; a large JPEG is decoded at about twice this size
+    """
     with picture.open() as stream, Image.open(stream) as image:
-        image.draft(None, (2 * max(size), 2 * max(size)))  # decodes a large JPEG at a smaller size
-        rgb = as_rgb(ImageOps.exif_transpose(image))
+        image.draft(None, (2 * edge, 2 * edge))
+        width, height = image.size
+        most = Image.MAX_IMAGE_PIXELS or width * height
+        if width * height > most:
+            raise ValueError(f"{width} by {height} pixels, more than {most:,}")
+        needed = PIXEL_BYTES * width * height
+        check_memory(needed, f"{width} by {height} pixels")
+        if needed < memory_limit() // THREADS:
+            yield as_rgb(ImageOps.exif_transpose(image))
+            return
+        with LARGE:
+            yield as_rgb(ImageOps.exif_transpose(image))
+
+
+def fit_to_size(rgb: Image.Image, size: Size) -> NDArray[np.uint8]:
+    """Return the (3, H, W) pixels of an image, scaled and cropped to `size`."""
     if rgb.size != size:
         rgb = ImageOps.fit(rgb, size, Image.Resampling.BICUBIC)
     return np.asarray(rgb).transpose(2, 0, 1)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
+from ulc.storage.memory import check_memory
 from ulc.typing import Integers
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Source:
     def __post_init__(self) -> None:
         check_inputs(self.inputs, f"{self.name}: inputs")
         classes = len(self.class_names)
+        # Judgement and health have tables of all pairs of classes.
+        check_memory(8 * classes**2, f"{self.name}: the pairs of its {classes} classes")
         if len(self.inputs) != len(self.labels):
             raise InputError(
                 f"{self.name}: {len(self.inputs)} inputs but {len(self.labels)} labels; "

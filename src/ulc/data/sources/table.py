@@ -20,11 +20,13 @@ from ulc.data.sources.frame import (
 from ulc.data.sources.pictures import Picture, Pictures
 from ulc.data.sources.source import Source
 from ulc.errors import InputError, first_line
+from ulc.storage.memory import check_file, check_memory
 from ulc.typing import CountCallback
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*SEPARATORS, ".parquet")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "<NA>", "#N/A", "null", "NULL")
+COPIES = 4  # of a text file in memory: its text, its cells and its numbers
 SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -51,6 +53,7 @@ def read_table(path: Path) -> pd.DataFrame:
     if not path.is_file():
         what = "a folder" if path.is_dir() else "no such file"
         raise InputError(f"{path}: {what}; give the path of a table")
+    check_file(path, COPIES)
     try:
         table = read_parquet(path) if suffix == ".parquet" else read_text(path, SEPARATORS[suffix])
     except OSError as error:
@@ -132,9 +135,14 @@ def read_parquet(path: Path) -> pd.DataFrame:
     if find_spec("pyarrow") is None:
         raise InputError(f"{path}: parquet needs pyarrow; pip install 'ulc[parquet]'")
     import pyarrow as pa
+    from pyarrow import parquet
 
     try:
+        about = parquet.read_metadata(path)
+        check_memory(8 * about.num_rows * about.num_columns, f"{path}: its {about.num_rows} rows")
         table = pd.read_parquet(path, engine="pyarrow")
+    except InputError:
+        raise
     except (pa.ArrowException, ValueError) as error:
         raise InputError(
             f"{path}: not a readable parquet file ({first_line(error)}); write it again"

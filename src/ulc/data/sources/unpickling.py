@@ -1,59 +1,262 @@
-"""Read pickled arrays without running code from the pickle."""
+"""Read pickled arrays of whole numbers, lists and texts; nothing in the pickle is called.
 
-import pickle
-from io import BytesIO
+A pickle is a program for a stack machine. Python's own unpickler runs it with real classes: a
+forged type description then makes NumPy read bytes of the file as pointers, and a forged memo
+number takes gigabytes. This reader executes only the instructions that a dictionary of plain
+values needs, and makes arrays of known types itself.
+"""
+
+import pickletools
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ulc.errors import InputError
+from ulc.errors import InputError, first_line
+from ulc.storage.memory import read_file
 
-# The names that a dictionary of NumPy arrays, lists, numbers and strings needs.
-ALLOWED = {
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
-    ("numpy.core.multiarray", "_reconstruct"),
-    ("numpy._core.multiarray", "_reconstruct"),
-    ("numpy.core.multiarray", "scalar"),
-    ("numpy._core.multiarray", "scalar"),
-    ("_codecs", "encode"),
+MOST_STEPS = 5_000_000  # instructions; the largest official file, of CIFAR-100, needs 400,000
+DTYPES = {"u1", "i1", "i2", "i4", "i8"}
+MARK = object()
+# The functions and classes that pickled arrays name, in NumPy 1 and 2.
+NAMES = {
+    "numpy ndarray": "ndarray",
+    "numpy dtype": "dtype",
+    "numpy.core.multiarray _reconstruct": "array",
+    "numpy._core.multiarray _reconstruct": "array",
+    "numpy.core.numeric _frombuffer": "buffer",
+    "numpy._core.numeric _frombuffer": "buffer",
+    "_codecs encode": "encode",
 }
 
 
-class Plain(np.ndarray[Any, Any]):
-    """Stand-in for ndarray in a pickle; it cannot be called.
-
-    A pickle needs the class only as an argument of _reconstruct. A call of ndarray could interpret
-    any bytes as pointers to objects.
-    """
-
-    def __new__(cls, *_: object, **__: object) -> NoReturn:
-        """Raise an UnpicklingError in every case."""
-        raise pickle.UnpicklingError("it calls numpy.ndarray")
+class PickleError(ValueError):
+    """The file holds something other than plain arrays; the message says what."""
 
 
-class ArrayUnpickler(pickle.Unpickler):
-    """An unpickler that accepts arrays and nothing else."""
+@dataclass(frozen=True)
+class Name:
+    """A function or class that the pickle names, as one of the values of `NAMES`."""
 
-    def find_class(self, module: str, name: str) -> Any:
-        """Return the class or function; raise for a name that arrays do not need."""
-        if (module, name) not in ALLOWED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
-        if (module, name) == ("numpy", "ndarray"):
-            return Plain
-        # The old module name still works in NumPy 2, but gives a warning.
-        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+    kind: str
+
+
+@dataclass
+class Dtype:
+    """A type of array elements, such as u1."""
+
+    code: str
+
+
+@dataclass
+class Array:
+    """An array whose content follows; values is None until then."""
+
+    values: NDArray[Any] | None = None
+
+
+@dataclass
+class Machine:
+    """The stack and the memo of a pickle that is being read."""
+
+    stack: list[Any] = field(default_factory=list)
+    memo: dict[int, Any] = field(default_factory=dict)
+
+    def pop(self) -> Any:
+        """Take the topmost value from the stack."""
+        if not self.stack or self.stack[-1] is MARK:
+            raise PickleError("a value is missing")
+        return self.stack.pop()
+
+    def pop_to_mark(self) -> list[Any]:
+        """Take all values above the last mark, and the mark, from the stack."""
+        place = next((i for i in range(len(self.stack) - 1, -1, -1) if self.stack[i] is MARK), None)
+        if place is None:
+            raise PickleError("a mark is missing")
+        values = self.stack[place + 1 :]
+        del self.stack[place:]
+        return values
+
+    def top(self, kind: type[Any]) -> Any:
+        """Return the topmost value, which must be of this class."""
+        if not self.stack or type(self.stack[-1]) is not kind:
+            raise PickleError(f"no {kind.__name__} where one belongs")
+        return self.stack[-1]
+
+    def append(self, values: list[Any]) -> None:
+        """Append values to the list on top of the stack."""
+        self.top(list).extend(values)
+
+    def set_items(self, values: list[Any]) -> None:
+        """Put keys and values, in turn, into the dictionary on top of the stack."""
+        keys = values[::2]
+        # Other keys could be nested tuples, whose hash takes exponential time.
+        if len(values) % 2 or not all(isinstance(key, str) for key in keys):
+            raise PickleError("a key is no text")
+        self.top(dict).update(zip(keys, values[1::2], strict=True))
+
+    def make_dict(self) -> None:
+        """Replace the keys and values above the last mark by a dictionary."""
+        values = self.pop_to_mark()
+        self.stack.append({})
+        self.set_items(values)
+
+    def remember(self, number: int) -> None:
+        """Put the topmost value into the memo."""
+        value = self.pop()
+        self.stack.append(value)
+        self.memo[number] = value
+
+    def reduce(self) -> None:
+        """Replace a named function and its arguments by what it would return."""
+        arguments, name = self.pop(), self.pop()
+        if not isinstance(name, Name) or not isinstance(arguments, tuple):
+            raise PickleError("it calls something")
+        reducer: Callable[..., Any] = REDUCERS.get(name.kind, refuse_call)
+        self.stack.append(reducer(*arguments))
+
+    def build(self) -> None:
+        """Fill the array on top of the stack; a type keeps its code, whatever its state says."""
+        state = self.pop()
+        if self.stack and type(self.stack[-1]) is Dtype:
+            if state[1] not in ("<", "|", "="):
+                raise PickleError("the bytes of its numbers are in another order")
+            return
+        array, (_, shape, dtype, fortran, content) = self.top(Array), state
+        array.values = make_array(content, dtype, shape, "F" if fortran else "C")
+
+
+def make_array(content: Any, dtype: Any, shape: Any, order: Any = "C") -> NDArray[Any]:
+    """Make an array of a known type from its bytes, which Python 2 stored as text."""
+    if not isinstance(dtype, Dtype) or not isinstance(shape, tuple):
+        raise PickleError("an array has no type or shape")
+    raw = content.encode("latin1") if isinstance(content, str) else content
+    if not isinstance(raw, bytes | bytearray):
+        raise PickleError("an array is not made of bytes")
+    order = "F" if order == "F" else "C"
+    return np.frombuffer(raw, f"<{dtype.code}").reshape(tuple(map(whole, shape)), order=order)
+
+
+def whole(value: Any) -> int:
+    """Return a length that is a whole number, not below 0."""
+    if type(value) is not int or value < 0:
+        raise PickleError(f"an array has the length {value!r}")
+    return value
+
+
+def make_dtype(code: Any = "", *_: Any) -> Dtype:
+    """Return the type for its code; raise for any but whole numbers, smallest byte first."""
+    text = code.decode("latin1") if isinstance(code, bytes) else code
+    short = text.lstrip("<|=") if isinstance(text, str) else ""
+    if short not in DTYPES:
+        raise PickleError(f"an array has the type {str(code)[:20]!r}")
+    return Dtype(short)
+
+
+def encode(text: Any, encoding: Any = "latin1") -> bytes:
+    """Return the bytes that Python 3 stores as text in old protocols."""
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+        raise PickleError("it encodes something other than bytes")
+    return text.encode("latin1")
+
+
+def refuse_call(*_: Any) -> Any:
+    """Raise: the pickle calls a class that may only be named."""
+    raise PickleError("it calls numpy.ndarray")
+
+
+def find_name(module: Any, name: Any) -> Name:
+    """Return the function or class of this name; raise for a name that arrays do not need."""
+    found = NAMES.get(f"{module} {name}")
+    if found is None:
+        raise PickleError(f"it asks for {str(module)[:50]}.{str(name)[:50]}")
+    return Name(found)
+
+
+REDUCERS: dict[str, Callable[..., Any]] = {
+    "dtype": make_dtype,
+    "array": lambda *_: Array(),
+    "buffer": lambda content, dtype, shape, order: Array(make_array(content, dtype, shape, order)),
+    "encode": encode,
+}
+CONSTANTS: dict[str, Callable[[], Any]] = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_DICT": dict,
+    "EMPTY_LIST": list,
+    "EMPTY_TUPLE": tuple,
+    "MARK": lambda: MARK,
+}
+VALUES = {
+    "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "STRING", "BINSTRING",
+    "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "BINBYTES",
+    "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8",
+}  # fmt: skip
+STEPS: dict[str, Callable[[Machine, Any], Any]] = {
+    "PROTO": lambda *_: None,
+    "FRAME": lambda *_: None,
+    "TUPLE": lambda m, _: m.stack.append(tuple(m.pop_to_mark())),
+    "TUPLE1": lambda m, _: m.stack.append((m.pop(),)),
+    "TUPLE2": lambda m, _: m.stack.append((m.pop(), m.pop())[::-1]),
+    "TUPLE3": lambda m, _: m.stack.append((m.pop(), m.pop(), m.pop())[::-1]),
+    "LIST": lambda m, _: m.stack.append(m.pop_to_mark()),
+    "DICT": lambda m, _: m.make_dict(),
+    "APPEND": lambda m, _: m.append([m.pop()]),
+    "APPENDS": lambda m, _: m.append(m.pop_to_mark()),
+    "SETITEM": lambda m, _: m.set_items([m.pop(), m.pop()][::-1]),
+    "SETITEMS": lambda m, _: m.set_items(m.pop_to_mark()),
+    "POP": lambda m, _: m.pop(),
+    "GLOBAL": lambda m, name: m.stack.append(find_name(*name.split(" ", 1))),
+    "STACK_GLOBAL": lambda m, _: m.stack.append(find_name(*(m.pop(), m.pop())[::-1])),
+    "REDUCE": lambda m, _: m.reduce(),
+    "BUILD": lambda m, _: m.build(),
+    "MEMOIZE": lambda m, _: m.remember(len(m.memo)),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), Machine.remember),
+    **dict.fromkeys(
+        ("GET", "BINGET", "LONG_BINGET"), lambda m, number: m.stack.append(m.memo[number])
+    ),
+    **dict.fromkeys(VALUES, lambda m, value: m.stack.append(value)),
+}
+
+
+def run_pickle(content: bytes) -> Any:
+    """Return the object that a pickle describes; raise if it needs more than plain values."""
+    machine = Machine()
+    for count, (step, argument, _) in enumerate(pickletools.genops(content)):
+        if count >= MOST_STEPS:
+            raise PickleError(f"it has more than {MOST_STEPS:,} instructions")
+        if step.name == "STOP":
+            return machine.pop()
+        if step.name in CONSTANTS:
+            machine.stack.append(CONSTANTS[step.name]())
+        elif step.name in STEPS:
+            STEPS[step.name](machine, argument)
+        else:
+            raise PickleError(f"it uses {step.name}")
+    raise PickleError("it has no end")
 
 
 def unpickle_arrays(path: Path) -> Any:
-    """Read a pickle of arrays; strings of Python 2 become str."""
+    """Read a pickle of lists, texts and arrays of whole numbers; strings of Python 2 become str."""
     try:
-        return ArrayUnpickler(BytesIO(path.read_bytes()), encoding="latin1").load()
+        return plain(run_pickle(read_file(path)))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; download the data set there") from None
+    except InputError:
+        raise
     except Exception as error:
         # A damaged pickle can raise any error.
         raise InputError(
-            f"{path}: not a pickle of plain arrays ({error}); use the official file"
+            f"{path}: not a pickle of plain arrays ({first_line(error)}); use the official file"
         ) from None
+
+
+def plain(content: Any) -> Any:
+    """Return the content with arrays in place of `Array`, as values of a dictionary."""
+    if not isinstance(content, dict):
+        return content
+    return {k: v.values if isinstance(v, Array) else v for k, v in content.items()}

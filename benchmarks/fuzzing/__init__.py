@@ -1,0 +1,1 @@
+"""Parts of `python -m benchmarks fuzz`: how inputs are changed, and which readers get them."""

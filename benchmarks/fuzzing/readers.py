@@ -1,0 +1,192 @@
+"""The readers that are fuzzed, each with good files to begin with and changes of them."""
+
+import io
+import json
+import pickle
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from benchmarks.fuzzing import mutations as change
+from ulc.applying.run_rows import RunRows
+from ulc.cli import audit_command, tables
+from ulc.cli.screen import console
+from ulc.config import DataSpec, RunSpec
+from ulc.data.label_files import read_label_file
+from ulc.data.sources import load_source
+from ulc.data.sources.cifar import read_binary, read_pickled
+from ulc.report import training_record
+from ulc.report.findings import Findings
+from ulc.storage.run_folder import RunFolder
+from ulc.training.environment import choose_threads
+from ulc.training.model import Model
+from ulc.training.own_code import check_own_code
+from ulc.training.run import run
+
+RUN_FILES = (
+    "data.json", "health.json", "summary.json", "environment.json", "model.json", "records.jsonl",
+    "ids.json", "audit.json",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader: raises an InputError for a bad file, and nothing else.
+
+    name: path of the file below the folder in which the fuzzer works
+    goods: contents of good files
+    read: reads the file
+    changes: ways to change a good file
+    """
+
+    name: str
+    goods: Sequence[bytes]
+    read: Callable[[Path], object]
+    changes: Sequence[change.Mutation]
+
+
+def make_readers(folder: Path) -> dict[str, Reader]:
+    """Make all readers; their other files are written below `folder`."""
+    pixels, labels = np.arange(4 * 3072, dtype=np.uint8).reshape(4, 3072), [0, 1, 2, 9]
+    batch = {"batch_label": "a batch", "labels": labels, "data": pixels, "filenames": ["a"] * 4}
+    rows = np.hstack([np.array(labels, np.uint8)[:, None], pixels])
+    readers = {
+        "npz": Reader(
+            "f.npz", npz_files(), source("npz"), (change.change_bytes, change.change_members)
+        ),
+        "pickle": Reader(
+            "batch",
+            [pickle.dumps(batch, protocol) for protocol in (2, 4)],
+            lambda path: read_pickled([path], "labels"),
+            (change.change_bytes,),
+        ),
+        "binary": Reader(
+            "f.bin",
+            [rows.tobytes()],
+            lambda path: read_binary([path], label_bytes=1),
+            (change.change_bytes,),
+        ),
+        "csv": Reader(
+            "f.csv", [csv_file()], source("table"), (change.change_bytes, change.change_cells)
+        ),
+        "image": Reader(
+            "photos/a/0.png",
+            image_files(folder),
+            lambda path: source("folder")(path.parents[1]),
+            (change.change_bytes, change.change_png),
+        ),
+        "labels": Reader(
+            "l.json",
+            [json.dumps(labels * 3).encode()],
+            read_label_file,
+            (change.change_bytes, change.change_json),
+        ),
+    }
+    made = make_run(folder)
+    for name in RUN_FILES:
+        good = (made / name).read_bytes()
+        readers[f"run/{name}"] = Reader(
+            f"run/{name}",
+            [good],
+            lambda path: read_run(path.parent),
+            (change.change_json, change.change_bytes),
+        )
+    return readers
+
+
+def source(kind: str) -> Callable[[Path], object]:
+    """A function that reads a file or folder as this kind of source."""
+    return lambda path: load_source(DataSpec(source=kind, path=str(path)))
+
+
+def npz_files() -> list[bytes]:
+    files = []
+    texts = {"y": np.array(["a", "b"] * 6), "ids": np.array([f"r{i}" for i in range(12)])}
+    numbers = {
+        "y": np.arange(12) % 2,
+        "verified": np.arange(12) % 2 == 0,
+        "class_names": ["a", "b"],
+    }
+    for more in (texts, numbers):
+        for inputs in (np.arange(24.0).reshape(12, 2), np.zeros((12, 4, 4), np.uint8)):
+            buffer = io.BytesIO()
+            np.savez(buffer, X=inputs, **more)
+            files.append(buffer.getvalue())
+    return files
+
+
+def csv_file() -> bytes:
+    lines = [f"{'xy'[i % 2]},{i * 0.5},2026-01-{i + 1:02},{'ab'[i % 2]}c" for i in range(12)]
+    return ("label,number,day,kind\n" + "\n".join(lines) + "\n").encode()
+
+
+def image_files(folder: Path) -> list[bytes]:
+    """Small images of several formats; the fuzzed one lies beside three good ones."""
+    pixels = np.random.default_rng(0).integers(0, 256, (12, 10, 3), np.uint8)
+    image = Image.fromarray(pixels)
+    for name in ("a/1", "b/0", "b/1"):
+        path = folder / f"photos/{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        image.save(path)
+    files = []
+    for mode, kind in (
+        ("RGB", "PNG"), ("P", "PNG"), ("I;16", "PNG"), ("RGBA", "PNG"), ("RGB", "JPEG"),
+        ("P", "GIF"), ("RGB", "BMP"), ("RGB", "TIFF"), ("RGB", "WEBP"),
+    ):  # fmt: skip
+        buffer = io.BytesIO()
+        grey = Image.fromarray(pixels[..., 0].astype(np.uint16) * 200)
+        (grey if mode == "I;16" else image.convert(mode)).save(buffer, kind)
+        files.append(buffer.getvalue())
+    return files
+
+
+def make_run(folder: Path) -> Path:
+    """Train a tiny run, and copy it to `folder`/run."""
+    data = folder / "good.npz"
+    vectors = np.random.default_rng(0).normal(size=(24, 3))
+    ids = np.array([f"r{i}" for i in range(24)])
+    np.savez(
+        data, X=vectors, y=np.arange(24) % 3, ids=ids, X_test=vectors, y_test=np.arange(24) % 3
+    )
+    spec = RunSpec(
+        data=DataSpec(source="npz", path=str(data)),
+        algorithm="ce",
+        options={"batch_size": 8},
+        epochs=2,
+        held_out=0.2,
+    )
+    shutil.copytree(run(spec, folder / "runs").path, folder / "run")
+    training = {"run": "gone", "held_out_agreement": 0.5, "kept_epoch": 1, "warnings": ["fell"]}
+    audit = {
+        "data": {"source": "npz", "path": str(data)},
+        "noise_rate": 0.1,
+        "judged_by": "plain training and ULC",
+        "why": "the plain model",
+        "plain": training,
+        "ulc": training,
+    }
+    (folder / "run" / "audit.json").write_text(json.dumps(audit))
+    return folder / "run"
+
+
+def read_run(path: Path) -> None:
+    """Read all that `show`, `apply`, `report`, `predict` and `resume` read of a run folder."""
+    folder = RunFolder.open(path)
+    with redirect_stdout(io.StringIO()):
+        screen = console()
+        screen.print(tables.result_table({"title": folder}))
+        for each in [*tables.health_tables(folder), tables.suspects_table(folder, 5)]:
+            screen.print(each)
+        audit_command.print_audit(folder, labels=5)
+    RunRows.of(folder)
+    records = training_record.judging_run(folder).records
+    training_record.learning_curves(records)
+    training_record.warnings(folder, Findings.of(folder), records)
+    choose_threads(folder)
+    check_own_code(folder, folder.spec)
+    Model.load(folder).predict_proba(np.zeros((2, 3)))

@@ -1,0 +1,131 @@
+"""CIFAR pickles of a stranger: no code, no pointers, no memory that the file does not have."""
+
+import pickle
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ulc.data.sources.unpickling import run_pickle, unpickle_arrays
+from ulc.errors import InputError
+
+PIXELS = np.arange(2 * 3072, dtype=np.uint8).reshape(2, 3072)
+
+
+def forged(dtype_state=None, code="u1"):
+    """A pickle of {"data": array} whose type has this code and this state."""
+    raw = PIXELS.tobytes()
+    state = dtype_state or (3, "|", None, None, None, -1, -1, 0)
+    parts = [
+        pickle.PROTO + b"\2" + pickle.EMPTY_DICT,
+        pickle.BINUNICODE + struct.pack("<I", 4) + b"data",
+        b"cnumpy._core.multiarray\n_reconstruct\n",
+        b"cnumpy\nndarray\n" + pickle.dumps((0,), 2)[2:-1] + pickle.dumps(b"b", 3)[2:-1],
+        pickle.TUPLE3 + pickle.REDUCE,
+        pickle.MARK + pickle.BININT1 + b"\1" + pickle.dumps((2, 3072), 2)[2:-1],
+        b"cnumpy\ndtype\n" + pickle.dumps((code, False, True), 2)[2:-1] + pickle.REDUCE,
+        pickle.dumps(state, 2)[2:-1] + pickle.BUILD,
+        pickle.NEWFALSE + pickle.BINBYTES + struct.pack("<I", len(raw)) + raw,
+        pickle.TUPLE + pickle.BUILD + pickle.SETITEM + pickle.STOP,
+    ]
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("protocol", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", ["u1", "i4", "i8"])
+def test_plain_arrays_lists_and_texts_are_read_as_they_were_written(tmp_path, protocol, dtype):
+    content = {
+        "data": PIXELS,
+        "labels": [0, 255, 70_000, -1],
+        "other": np.arange(5, dtype=dtype),
+        "names": ["a", "ü"],
+        "nothing": None,
+        "columns": np.asfortranarray(PIXELS),
+    }
+    (tmp_path / "file").write_bytes(pickle.dumps(content, protocol))
+    found = unpickle_arrays(tmp_path / "file")
+    assert found.keys() == content.keys()
+    for name, value in content.items():
+        assert np.array_equal(found[name], value)
+        assert getattr(found[name], "dtype", None) == getattr(value, "dtype", None)
+
+
+def test_a_hand_made_pickle_is_read(tmp_path):
+    (tmp_path / "file").write_bytes(forged())
+    assert np.array_equal(unpickle_arrays(tmp_path / "file")["data"], PIXELS)
+
+
+FORGED = {
+    "objects": forged(code="O8"),
+    "records with objects": forged(code="V8"),
+    "numbers in another order": forged((3, ">", None, None, None, -1, -1, 0), code="i8"),
+    "text": forged(code="U4"),
+}
+
+
+def nested_key():
+    """A dictionary whose key is a tuple of tuples; its hash would take 2^60 steps."""
+    doubled = b"".join(b"2\x86" for _ in range(60))  # DUP and TUPLE2
+    return b"\x80\2})" + doubled + b"K\1s."
+
+
+MEMO_NUMBER = b"\x80\2Nr\xff\xff\xff\x2f."  # nine bytes; Python's unpickler takes 6 GB
+HOSTILE = {
+    "a nested key": nested_key(),
+    "a nested key without DUP": b"\x80\2})q\0" + b"".join(
+        b"h" + bytes([i]) + b"h" + bytes([i]) + b"\x86q" + bytes([i + 1]) for i in range(60)
+    ) + b"K\1s.",
+    "a length": b"\x80\4\x8e\xff\xff\xff\xff\xff\xff\xff\x7fab.",
+    "an array of many rows": forged().replace(
+        pickle.dumps((2, 3072), 2)[2:-1], pickle.dumps((10**12, 3072), 2)[2:-1]
+    ),
+    "a persistent id": b"\x80\2K\1Q.",
+    "an object": b"\x80\2)\x81.",
+    "an extension": b"\x80\2\x82\1.",
+    "an instance": b"(ios\nabort\n.",
+    "a call": b"cos\nabort\n(tR.",
+    "a call of a number": b"\x80\2K\1)R.",
+    "no end": b"\x80\2}",
+    "nothing": b"",
+    "a stop on an empty stack": b".",
+    "a mark": b"(.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [*FORGED.values(), *HOSTILE.values()], ids=[*FORGED, *HOSTILE])
+def test_a_forged_pickle_is_refused_at_once(tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(InputError, match=r"not a pickle of plain arrays .*use the official file"):
+        unpickle_arrays(tmp_path / "file")
+
+
+@pytest.mark.slow
+def test_a_forged_memo_number_takes_no_memory(tmp_path):
+    """In a process of its own: the memory that it ever took is counted."""
+    pytest.importorskip("resource")
+    (tmp_path / "file").write_bytes(MEMO_NUMBER)
+    script = (
+        "import resource\nfrom pathlib import Path\n"
+        "from ulc.data.sources.unpickling import unpickle_arrays\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"unpickle_arrays(Path({str(tmp_path / 'file')!r}))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert int(done.stdout) < 100_000  # kB
+
+
+def test_the_number_of_instructions_is_bounded(monkeypatch):
+    monkeypatch.setattr("ulc.data.sources.unpickling.MOST_STEPS", 100)
+    assert run_pickle(b"\x80\2" + b"N0" * 40 + b"N.") is None
+    with pytest.raises(ValueError, match="more than 100 instructions"):
+        run_pickle(b"\x80\2" + b"N0" * 60 + b"N.")
+
+
+def test_a_file_as_large_as_the_official_ones_is_read():
+    names = [f"a_file_of_a_name_{i}.png" for i in range(50_000)]
+    content = {"fine_labels": [i % 100 for i in range(50_000)], "filenames": names}
+    assert run_pickle(pickle.dumps(content, 2)) == content
