@@ -105,6 +105,8 @@ OTHERWISE = {
     "data.label": "class",
     "data.image": "path",
     "data.id": "id",
+    "data.text": "t",
+    "data.text_model": "m",
     "data.true": "truth",
     "data.verified": "seen",
     "data.features": ("a", "b"),

@@ -239,7 +239,7 @@ def test_a_column_of_paths_is_known_by_name_and_suffix_or_named(images):
 
 
 def test_images_and_features_are_not_mixed(images):
-    refused(ROWS, "images or from features, not from both", features=("note",), image="file")
+    refused(ROWS, "images, from text or from features; give one", features=("note",), image="file")
     assert load(ROWS, features=("note",)).inputs.shape == (3, 1)
 
 

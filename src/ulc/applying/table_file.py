@@ -63,6 +63,8 @@ class TableFile:
         named = {
             "--label": self.spec.label,
             "--image": self.spec.image,
+            "--text": self.spec.text,
+            "--text-model": self.spec.text_model,
             "--id": self.spec.id,
             "--true-label": self.spec.true,
             "--verified": self.spec.verified,

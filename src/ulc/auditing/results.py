@@ -13,7 +13,7 @@ from ulc.storage.run_folder import RunFolder
 
 # Files of the handed-over model's run that are copied into the audit folder.
 COPIED = (
-    "environment.json", "data.json", "ids.json", "encoding.json", "embedding.npz",
+    "environment.json", "data.json", "ids.json", "encoding.json", "text.npz", "embedding.npz",
     "records.jsonl", "model.safetensors", "model.json",
 )  # fmt: skip
 

@@ -24,6 +24,7 @@ from ulc.typing import CountCallback, Integers
 
 if TYPE_CHECKING:
     from ulc.data.table_encoding import TableEncoding
+    from ulc.data.text.encoding import TextEncoding
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Prepared:
     training, truth: training data and truth of the rows that are trained on
     learned: positions of the rows that are trained on
     held_out: the other rows; None: every row is trained on
-    ids, verified, encoding, embedding: fields of `Source`, for all rows
+    ids, verified, encoding, text, embedding: fields of `Source`, for all rows
     """
 
     all_rows: TensorData
@@ -48,6 +49,7 @@ class Prepared:
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
+    text: "TextEncoding | None" = None
     embedding: dict[str, NDArray[Any]] | None = None
 
     def with_all_rows(self) -> Self:
@@ -208,6 +210,7 @@ def prepare(
         ids=source.ids,
         verified=source.verified,
         encoding=source.encoding,
+        text=source.text,
         embedding=source.embedding,
     )
     if not spec.held_out:

@@ -11,6 +11,7 @@ from ulc.data.columns import (
     convert_numeric_text,
     holds_lists,
     infer_kind,
+    looks_like_text,
     to_numbers,
     to_text,
 )
@@ -156,6 +157,8 @@ def reason_to_leave_out(values: "pd.Series[Any]", where: str) -> str | None:
             f"{where}: its values are lists; name the columns to learn from as `features`, "
             "or save the lists as the rows of X in an npz file"
         )
+    if looks_like_text(values):
+        return f"sentences; learn from them with --text {values.name}"
     different = values.nunique()
     if different + values.isna().any() <= 1:
         return "constant"

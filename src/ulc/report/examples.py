@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 WIDEST = 32  # longer vectors are not shown: people cannot read embeddings
 LONGEST = 120  # characters of a value
+LONGEST_SENTENCE = 600  # characters of a value in a column of sentences
 
 
 @dataclass(frozen=True)
@@ -188,14 +189,24 @@ def check_ids(table: "pd.DataFrame", wanted: Wanted) -> None:
 
 
 def from_frame(table: "pd.DataFrame", wanted: Wanted) -> Examples:
-    """The values of the feature columns of a table."""
+    """The values of the feature columns of a table, or its sentences."""
+    from ulc.data.columns import looks_like_text
     from ulc.data.sources.frame import ColumnRoles
 
     roles = ColumnRoles.choose(list(table.columns), wanted.spec.data, str(wanted.path))
     chosen = table[list(roles.features)].astype(object)
     shown = chosen.where(chosen.notna(), None)
+    lengths = [
+        LONGEST_SENTENCE
+        if name == wanted.spec.data.text or looks_like_text(table[name])
+        else LONGEST
+        for name in roles.features
+    ]
     values = [
-        ["–" if value is None else str(value)[:LONGEST] for value in row]
+        [
+            "–" if value is None else str(value)[:length]
+            for value, length in zip(row, lengths, strict=True)
+        ]
         for row in shown.itertuples(index=False, name=None)
     ]
     return Examples(columns=tuple(map(str, roles.features)), values=values)
@@ -214,7 +225,7 @@ def from_huggingface(wanted: Wanted) -> Examples:
     selected = train.select(kept[wanted.source_rows])
     images = [name for name, kind in train.features.items() if huggingface.is_image(kind)]
     data = wanted.spec.data
-    image = data.image or next(iter([] if data.features else images), None)
+    image = data.image or next(iter([] if data.features or data.text else images), None)
     if image is None:
         others = [name for name in train.features if name not in images]
         return from_frame(huggingface.to_frame(selected, others), wanted)

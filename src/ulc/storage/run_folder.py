@@ -23,7 +23,7 @@ class RunFolder:
     """Reads and writes the files of a run.
 
     Always: spec.toml, environment.json, data.json, records.jsonl, checkpoint.pt. If they apply:
-    ids.json (rows with ids), encoding.json (tables), embedding.npz (embedded images),
+    ids.json (rows with ids), encoding.json (tables), text.npz (sentences), embedding.npz (images),
     verified.json (labels that somebody has checked), audit.json (audits). When the run ends:
     judgement.npz, labels.csv, labels.parquet (with pyarrow), corrected.csv, health.json,
     outputs.npz, model.safetensors, model.json, summary.json and, last, done.

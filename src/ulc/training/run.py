@@ -122,12 +122,14 @@ def build_algorithm(spec: RunSpec, prepared: Prepared, device: torch.device) -> 
 
 
 def write_data(folder: RunFolder, prepared: Prepared) -> None:
-    """Write data.json and, if the data have them, ids.json, encoding.json and embedding.npz."""
+    """Write data.json and, if they apply, ids.json, encoding.json, text.npz and embedding.npz."""
     folder.write_json("data.json", prepared.facts)
     if prepared.ids is not None:
         folder.write_json("ids.json", prepared.ids)
     if prepared.encoding is not None:
         folder.write_json("encoding.json", prepared.encoding.model_dump(mode="json"))
+    if prepared.text is not None:
+        folder.write_arrays("text.npz", prepared.text.arrays())
     if prepared.embedding is not None:
         folder.write_arrays("embedding.npz", prepared.embedding)
 

@@ -14,7 +14,7 @@ from ulc.typing import CountCallback
 Load = Callable[[Path, DataSpec, CountCallback], Source]
 # Options of sources that hold images, and of sources that have columns.
 PICTURES = ("size", "skip_broken")
-COLUMNS = ("label", "image", "id", "true", "verified", "features")
+COLUMNS = ("label", "image", "text", "text_model", "id", "true", "verified", "features")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ SOURCES = {
         PICTURES,
     ),
     "table": Reader(
-        "a table with a label column and feature columns or paths of images",
+        "a table with a label column and feature columns, sentences or paths of images",
         import_later("table"),
         "the file, .csv, .tsv or .parquet",
         COLUMNS + PICTURES,

@@ -9,11 +9,12 @@ from typing import Any
 import pandas as pd
 
 from ulc.config import DataSpec
-from ulc.data.columns import to_flags, to_text
+from ulc.data.columns import looks_like_text, to_flags, to_text
 from ulc.data.sources.annotations import Annotations, number_labels
 from ulc.data.sources.pictures import SUFFIXES
 from ulc.data.sources.source import Source
-from ulc.data.table_encoding import TableEncoding
+from ulc.data.table_encoding import TableEncoding, reason_to_leave_out
+from ulc.data.text.encoding import TextEncoding
 from ulc.errors import InputError
 
 # Column names that are recognised if no option names the column.
@@ -22,6 +23,7 @@ TRUE = ("true_label", "y_true")
 VERIFIED = ("verified",)
 ID = ("id", "")  # pandas writes the index into a column without a name
 IMAGE = ("path", "image", "file", "filename")
+NAMED = ("label", "image", "text", "id", "true", "verified")  # options that name one column
 SHOWN = 20  # most column names in an error message
 
 
@@ -42,9 +44,9 @@ class ColumnRoles:
         where: name of the table in error messages
         """
         check_columns(columns, spec, where)
-        if spec.image and spec.features:
+        if len([each for each in (spec.image, spec.text, spec.features) if each]) > 1:
             raise InputError(
-                f"{where}: learn from images or from features, not from both; drop one option"
+                f"{where}: learn from images, from text or from features; give one of these options"
             )
         label = spec.label or first_present(LABEL, columns)
         if label is None:
@@ -59,7 +61,8 @@ class ColumnRoles:
         }
         # Columns with a recognised name are never features.
         taken = {label, *found.values(), *TRUE, *VERIFIED, *ID}
-        features = spec.features or tuple(name for name in columns if name not in taken)
+        others = tuple(name for name in columns if name not in taken)
+        features = spec.features or ((spec.text,) if spec.text else others)
         labels = [name for name in features if name in (label, spec.true)]
         if labels:
             raise InputError(
@@ -74,7 +77,7 @@ def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
     twice, times = Counter(columns).most_common(1)[0]
     if times > 1:
         raise InputError(f"{where}: {times} columns are called '{twice}'; rename them")
-    wanted = {name: spec.options.get(name) for name in ("label", "image", "id", "true", "verified")}
+    wanted = {name: spec.options.get(name) for name in NAMED}
     every = [*wanted.items(), *(("features", name) for name in spec.features or ())]
     for option, name in every:
         if name is not None and name not in columns:
@@ -98,12 +101,12 @@ def list_names(columns: Sequence[str]) -> str:
 
 
 def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
-    """Return the column of image paths; None: there is none, or the option `features` is given.
+    """Return the column of image paths; None: there is none, or other inputs are asked for.
 
     Without the option `image` it is a column with a recognised name; all its values end like the
     names of image files.
     """
-    if spec.image is not None or spec.features is not None:
+    if spec.image is not None or spec.features is not None or spec.text is not None:
         return spec.image
     for name in IMAGE:
         if name in table.columns and spec.label != name:
@@ -181,15 +184,22 @@ def require_texts(values: "pd.Series[Any]", where: str, what: str) -> list[str]:
     return list(text)
 
 
-def vector_source(
+def vector_source(  # noqa: PLR0913 (a table and what is known about it)
     name: str,
     table: pd.DataFrame,
     roles: ColumnRoles,
     notes: Annotations,
+    spec: DataSpec,
     test: pd.DataFrame | None = None,
 ) -> Source:
-    """Make a source whose inputs are the feature columns, encoded as vectors."""
-    encoding = TableEncoding.fit(table[list(roles.features)], name)
+    """Make a source whose inputs are the sentences or the feature columns, encoded as vectors."""
+    features = table[list(roles.features)]
+    text = spec.text or only_text(features, name)
+    encoding: TextEncoding | TableEncoding
+    if text is None:
+        encoding = TableEncoding.fit(features, name)
+    else:
+        encoding = TextEncoding.fit(table, text, spec.text_model, name)
     return Source(
         name=name,
         inputs=encoding.transform(table, name),
@@ -200,5 +210,16 @@ def vector_source(
         test_labels=notes.test_labels,
         ids=notes.ids,
         verified=notes.verified,
-        encoding=encoding,
+        encoding=encoding if isinstance(encoding, TableEncoding) else None,
+        text=encoding if isinstance(encoding, TextEncoding) else None,
     )
+
+
+def only_text(features: pd.DataFrame, where: str) -> str | None:
+    """Return the column of sentences if it is the only one and no other column can be used."""
+    texts = [name for name in features if looks_like_text(features[name])]
+    if len(texts) != 1:
+        return None
+    others = features.drop(columns=texts)
+    reasons = [reason_to_leave_out(others[name], f"{where}: column '{name}'") for name in others]
+    return str(texts[0]) if all(reasons) else None

@@ -32,7 +32,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     splits, where = read_splits(path), str(path)
     features = splits.train.features
     images = [name for name in features if is_image(features[name])]
-    image = spec.image or next(iter([] if spec.features else images), None)
+    image = spec.image or next(iter([] if spec.features or spec.text else images), None)
     if image in features and image not in images:
         raise InputError(
             f"{where}: the column '{image}' holds no images; name another with --image"
@@ -45,7 +45,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     names = getattr(features[roles.label], "names", ())
     notes = read_annotations(table, roles, where, test, names)
     if image is None:
-        return vector_source(where, table, roles, notes, test)
+        return vector_source(where, table, roles, notes, spec, test)
     pictures = Pictures(
         list_pictures(splits.train, image, f"{where}: train"),
         () if splits.test is None else list_pictures(splits.test, image, f"{where}: test"),

@@ -11,6 +11,7 @@ from ulc.typing import Integers
 
 if TYPE_CHECKING:
     from ulc.data.table_encoding import TableEncoding
+    from ulc.data.text.encoding import TextEncoding
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Source:
     ids: (N,) id of each row, or the full path of its image; None: rows are named by position
     verified: (N,) mask of the labels that somebody checked; None: unknown
     encoding: how the columns of a table became vectors; None: the data are no table
+    text: how the sentences of a column became vectors; None: the inputs are no sentences
     skipped: names of broken images that were left out
     embedding: arrays by which `ulc embed` describes how images became vectors; None: no embedding
     """
@@ -44,6 +46,7 @@ class Source:
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
+    text: "TextEncoding | None" = None
     skipped: tuple[str, ...] = ()
     embedding: dict[str, NDArray[Any]] | None = None
 

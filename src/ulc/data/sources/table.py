@@ -35,7 +35,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     notes = read_annotations(table, roles, where)
     image = image_column(table, spec)
     if image is None:
-        return vector_source(where, table, roles, notes)
+        return vector_source(where, table, roles, notes, spec)
     paths = image_paths(table[image], path.parent, f"{where}: column '{image}'")
     pictures = Pictures(list(map(Picture.from_path, paths)))
     if notes.ids is None:
