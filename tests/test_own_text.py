@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import ulc as package
-from tests.sentences import make_messages
-from tests.stub_runs import judged_run
+from stub_runs import judged_run
+from stub_sentences import make_messages
 from ulc.config import DataSpec
 from ulc.errors import InputError
 from ulc.report.examples import find_examples

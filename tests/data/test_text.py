@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.sentences import make_messages
+from stub_sentences import make_messages
 from ulc.config import DataSpec
 from ulc.data.columns import looks_like_text
 from ulc.data.sources import load_source

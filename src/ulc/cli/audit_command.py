@@ -217,13 +217,11 @@ def printing_progress() -> "AuditProgress":
     console = Console(stderr=True)
 
     class PrintingProgress(AuditProgress):
+        def on_note(self, note: str) -> None:
+            console.print(note, soft_wrap=True, highlight=False, markup=False)
+
         def on_choice(self, choice: Choice) -> None:
-            console.print(
-                f"{choice.name}: {choice.value} ({choice.why}; {choice.option})",
-                soft_wrap=True,
-                highlight=False,
-                markup=False,
-            )
+            self.on_note(f"{choice.name}: {choice.value} ({choice.why}; {choice.option})")
 
         def reading(self) -> AbstractContextManager[CountBar]:
             return CountBar(console, "reading images")
@@ -234,6 +232,6 @@ def printing_progress() -> "AuditProgress":
         @contextmanager
         def training(self, title: str, epochs: int) -> Iterator[TrainingProgress]:
             with bars(console) as progress:
-                yield ProgressBar(progress, title, epochs)
+                yield ProgressBar(progress, title, epochs, set())
 
     return PrintingProgress()

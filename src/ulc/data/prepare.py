@@ -35,7 +35,7 @@ class Prepared:
     training, truth: training data and truth of the rows that are trained on
     learned: positions of the rows that are trained on
     held_out: the other rows; None: every row is trained on
-    ids, verified, encoding, text, embedding: fields of `Source`, for all rows
+    notes, warnings, ids, verified, encoding, text, embedding: fields of `Source`, for all rows
     """
 
     all_rows: TensorData
@@ -45,6 +45,8 @@ class Prepared:
     learned: Integers
     class_names: tuple[str, ...]
     facts: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     held_out: HeldOutRows | None = None
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
@@ -207,6 +209,8 @@ def prepare(
         learned=np.arange(len(data)),
         class_names=source.class_names,
         facts=describe_data(labelled, truth),
+        notes=source.notes,
+        warnings=source.warnings,
         ids=source.ids,
         verified=source.verified,
         encoding=source.encoding,
@@ -233,6 +237,8 @@ def describe_data(labelled: Labelled, truth: Truth) -> dict[str, Any]:
     }
     if labelled.source.skipped:
         content["skipped"] = list(labelled.source.skipped)
+    if labelled.source.warnings:
+        content["warnings"] = list(labelled.source.warnings)
     if labelled.source.verified is not None:
         content["verified"] = int(labelled.source.verified.sum())
     if labelled.true is not None:

@@ -51,7 +51,10 @@ def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     # Everything that can be wrong with the input is found before anything is written.
     chosen = choose_device(device)
     progress = progress or TrainingProgress()
-    prepared = prepared or prepare(spec, chosen, progress.on_read)
+    if prepared is None:
+        prepared = prepare(spec, chosen, progress.on_read)
+        for note in (*prepared.notes, *(f"Warning: {each}" for each in prepared.warnings)):
+            progress.on_note(note)
     training = Training(spec, prepared, build_algorithm(spec, prepared, chosen))
     folder = RunFolder.create(out / spec.folder_name, spec)
     with folder.locked(), use_threads(choose_threads(folder)):

@@ -1,13 +1,14 @@
 """Sources: the kinds of data sets that can be read, each with its reader."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
 from ulc.config import DataSpec
 from ulc.data.sources import cifar, fashion, npz
 from ulc.data.sources.source import Source
+from ulc.data.sources.warnings import find_warnings
 from ulc.errors import InputError
 from ulc.typing import CountCallback
 
@@ -89,8 +90,13 @@ SOURCES = {
 
 
 def load_source(spec: DataSpec, on_progress: CountCallback | None = None) -> Source:
-    """Read the data set that `spec` names; `on_progress` is called after each image."""
-    return checked_reader(spec).load(Path(spec.path or ""), spec, on_progress or ignore_count)
+    """Read the data set that `spec` names, and warn of what looks wrong with it.
+
+    on_progress: called after each image; None: nothing is called
+    """
+    reader, path = checked_reader(spec), Path(spec.path or "")
+    source = reader.load(path, spec, on_progress or ignore_count)
+    return replace(source, warnings=source.warnings + find_warnings(source))
 
 
 def checked_reader(spec: DataSpec) -> Reader:

@@ -11,6 +11,7 @@ import pandas as pd
 from ulc.config import DataSpec
 from ulc.data.columns import looks_like_text, to_flags, to_text
 from ulc.data.sources.annotations import Annotations, number_labels
+from ulc.data.sources.column_notes import describe_columns, describe_text
 from ulc.data.sources.pictures import SUFFIXES
 from ulc.data.sources.source import Source
 from ulc.data.table_encoding import TableEncoding, reason_to_leave_out
@@ -29,13 +30,18 @@ SHOWN = 20  # most column names in an error message
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Name of the column that has each role; None: the table has no such column."""
+    """Name of the column that has each role; None: the table has no such column.
+
+    features: columns to learn from
+    others: all columns without another role, which are the features unless options name some
+    """
 
     label: str
     true: str | None
     verified: str | None
     id: str | None
     features: tuple[str, ...]
+    others: tuple[str, ...]
 
     @classmethod
     def choose(cls, columns: Sequence[str], spec: DataSpec, where: str) -> "ColumnRoles":
@@ -69,7 +75,7 @@ class ColumnRoles:
                 f"{where}: '{labels[0]}' holds labels, so nothing can be learned from it; "
                 "take it out of the features"
             )
-        return cls(label=label, features=features, **found)
+        return cls(label=label, features=features, others=others, **found)
 
 
 def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
@@ -198,8 +204,11 @@ def vector_source(  # noqa: PLR0913 (a table and what is known about it)
     encoding: TextEncoding | TableEncoding
     if text is None:
         encoding = TableEncoding.fit(features, name)
+        said = describe_columns(encoding)
     else:
         encoding = TextEncoding.fit(table, text, spec.text_model, name)
+        others = [other for other in roles.others if other != text]
+        said = describe_text(encoding, others, found=spec.text is None)
     return Source(
         name=name,
         inputs=encoding.transform(table, name),
@@ -212,6 +221,7 @@ def vector_source(  # noqa: PLR0913 (a table and what is known about it)
         verified=notes.verified,
         encoding=encoding if isinstance(encoding, TableEncoding) else None,
         text=encoding if isinstance(encoding, TextEncoding) else None,
+        notes=tuple(said),
     )
 
 

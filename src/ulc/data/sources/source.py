@@ -30,6 +30,8 @@ class Source:
     encoding: how the columns of a table became vectors; None: the data are no table
     text: how the sentences of a column became vectors; None: the inputs are no sentences
     skipped: names of broken images that were left out
+    notes: sentences that say how the data were read
+    warnings: sentences that say what looks wrong with them, found before training
     embedding: arrays by which `ulc embed` describes how images became vectors; None: no embedding
     """
 
@@ -48,6 +50,8 @@ class Source:
     encoding: "TableEncoding | None" = None
     text: "TextEncoding | None" = None
     skipped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     embedding: dict[str, NDArray[Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -67,6 +71,7 @@ class Source:
             check_labels(self.true, classes, f"{self.name}: true labels")
         for what in ("true", "ids", "verified"):
             self.check_length(what)
+        check_unique(self.ids or (), self.name)
         if self.test_inputs is not None and self.test_labels is not None:
             check_inputs(self.test_inputs, f"{self.name}: test inputs")
             check_labels(self.test_labels, classes, f"{self.name}: test labels")
@@ -88,6 +93,19 @@ class Source:
             name = "true labels" if what == "true" else what
             raise InputError(
                 f"{self.name}: {len(values)} {name} for {len(self.labels)} rows; give one for each"
+            )
+
+
+def check_unique(ids: tuple[str, ...], where: str) -> None:
+    """Raise if two rows have the same id: a decision about it could not be assigned to a row."""
+    if len(set(ids)) == len(ids):
+        return
+    first: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        if first.setdefault(name, row) != row:
+            raise InputError(
+                f"{where}: rows {first[name] + 1} and {row + 1} have the same id '{name}'; give "
+                "each row its own (--id names the column), or rename the column if it holds no ids"
             )
 
 
