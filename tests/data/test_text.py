@@ -136,6 +136,12 @@ def test_sentences_without_words_are_refused(sentences):
         TextEncoding.fit(table, "message", None, "data.csv")
 
 
+def test_sentences_that_differ_only_in_words_of_their_own_are_refused():
+    table = pd.DataFrame({"message": [f"This is number {row}" for row in range(60)]})
+    with pytest.raises(InputError, match="do not differ in words that recur"):
+        TextEncoding.fit(table, "message", None, "data.csv")
+
+
 def test_a_new_table_without_the_column_is_told_its_name():
     encoding = TextEncoding.fit(MESSAGES, "message", None, "data.csv")
     with pytest.raises(InputError, match=r"new.csv: no column 'message'"):

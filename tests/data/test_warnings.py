@@ -75,7 +75,7 @@ def test_two_rows_of_the_same_id_are_refused_before_training():
 
 def test_columns_are_said_with_their_kind_and_the_reason_why_not():
     text = "label,a,b,c,d,e\n" + "".join(
-        f"{'xy'[i % 2]},{i if i % 3 else ''},{'uvw'[i % 3]},1,n{i},This is sentence number {i}\n"
+        f"{'xy'[i % 2]},{i if i % 3 else ''},{'uvw'[i % 3]},1,n{i},This is {'uvw'[i % 3] * 3} number {i}\n"
         for i in range(60)
     )
     used, left = load(text).notes
@@ -87,7 +87,8 @@ def test_columns_are_said_with_their_kind_and_the_reason_why_not():
     used, left = load(text, text="e").notes
     assert used == "columns used: e (sentences; --text)"
     assert left == "columns not used: a, b, c, d (only the sentences are learned from)"
-    found = load("label,e\n" + "".join(f"{'xy'[i % 2]},This is number {i}\n" for i in range(60)))
+    rows = [f"{'xy'[i % 2]},This is {'pqr'[i % 3] * 3} number {i}\n" for i in range(60)]
+    found = load("label,e\n" + "".join(rows))
     assert found.notes == (
         "columns used: e (sentences; looks like text, and no other column can be used)",
     )

@@ -25,6 +25,7 @@ MOST_TERMS = 10_000  # of each kind: the most frequent ones
 FEWEST_COMPONENTS, MOST_COMPONENTS, SENTENCES_PER_COMPONENT = 16, 128, 40
 FEW = 50  # sentences; with fewer, terms of a single sentence count too
 SEED = 0
+ALIKE = 1e-5  # largest difference between the numbers of sentences that are alike
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,14 @@ class TfidfFeatures:
                 f"{where}: its sentences hold no words that recur; name another column"
             )
         counted = count_terms(terms, sentences)
-        svd = TruncatedSVD(size, random_state=SEED).fit(counted)
-        return cls(terms, svd.components_.astype(np.float32))
+        with np.errstate(divide="ignore", invalid="ignore"):  # if all sentences are alike
+            svd = TruncatedSVD(size, random_state=SEED).fit(counted)
+        fitted = cls(terms, svd.components_.astype(np.float32))
+        if np.ptp(fitted.transform(sentences), axis=0).max() < ALIKE:
+            raise InputError(
+                f"{where}: its sentences do not differ in words that recur; name another column"
+            )
+        return fitted
 
     @property
     def about(self) -> str:
