@@ -122,6 +122,8 @@ class DataSpec(Spec):
         None, description="tfidf, model2vec:… or sentence-transformers:…"
     )
     id: str | None = Field(None, description="column that names each row")
+    sep: str | None = Field(None, description="separator of a text table; None: found in the file")
+    encoding: str | None = Field(None, description="of a text table; None: found in the file")
     true: str | None = Field(None, description="column of the true labels, only for evaluation")
     verified: str | None = Field(None, description="column: was this label checked by a person?")
     features: tuple[str, ...] | None = Field(

@@ -75,8 +75,8 @@ def test_two_rows_of_the_same_id_are_refused_before_training():
 
 def test_columns_are_said_with_their_kind_and_the_reason_why_not():
     text = "label,a,b,c,d,e\n" + "".join(
-        f"{'xy'[i % 2]},{i if i % 3 else ''},{'uvw'[i % 3]},1,n{i},This is {'uvw'[i % 3] * 3} number {i}\n"
-        for i in range(60)
+        f"{'xy'[i % 2]},{i if i % 3 else ''},{word},1,n{i},This is {3 * word} number {i}\n"
+        for i, word in enumerate("uvw" * 20)
     )
     used, left = load(text).notes
     assert used == "columns used: a (number, with gaps), b (category of 3 levels)"

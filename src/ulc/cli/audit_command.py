@@ -10,6 +10,7 @@ import typer
 
 from ulc.cli.options import (
     Device,
+    Encoding,
     Features,
     IdColumn,
     Image,
@@ -17,6 +18,7 @@ from ulc.cli.options import (
     Label,
     Network,
     Quiet,
+    Separator,
     Setting,
     Size,
     SkipBroken,
@@ -45,6 +47,8 @@ def audit(
     text: Text = None,
     text_model: TextModel = None,
     id_column: IdColumn = None,
+    sep: Separator = None,
+    encoding: Encoding = None,
     true_label: TrueLabel = None,
     verified: Verified = None,
     features: Features = None,
@@ -98,6 +102,8 @@ def audit(
             text=text,
             text_model=text_model,
             id_column=id_column,
+            sep=sep,
+            encoding=encoding,
             true_label=true_label,
             verified=verified,
             features=features,

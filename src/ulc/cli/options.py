@@ -54,6 +54,17 @@ TextModel = Annotated[
     ),
 ]
 IdColumn = Annotated[str | None, typer.Option("--id", help="Column of the rows' names.")]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--sep",
+        help="What separates the columns of a CSV file: one character, or tab. "
+        "Default: found in the file.",
+    ),
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Encoding of a CSV file, such as cp1252. Default: found in it.")
+]
 TrueLabel = Annotated[str | None, typer.Option(help="Column of true labels, only for evaluation.")]
 Verified = Annotated[
     str | None, typer.Option(help="Column that marks the labels which a person has checked.")
@@ -87,6 +98,8 @@ class DataOptions:
     text: Text = None
     text_model: TextModel = None
     id_column: IdColumn = None
+    sep: Separator = None
+    encoding: Encoding = None
     true_label: TrueLabel = None
     verified: Verified = None
     features: Features = None

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ulc.cli.options import Device, IdColumn, Image, Json, PriorText, Quiet, SkipBroken
+from ulc.cli.options import (
+    Device,
+    Encoding,
+    IdColumn,
+    Image,
+    Json,
+    PriorText,
+    Quiet,
+    Separator,
+    SkipBroken,
+)
 
 if TYPE_CHECKING:
     from ulc.config import DataSpec
@@ -34,6 +44,8 @@ def predict(
     label: Annotated[str | None, typer.Option(help="Column of labels to score.")] = None,
     image: Image = None,
     id_column: IdColumn = None,
+    sep: Separator = None,
+    encoding: Encoding = None,
     skip_broken: SkipBroken = False,
     cache: Annotated[
         Path | None,
@@ -54,7 +66,14 @@ def predict(
     assumed = check_prior_name(prior)
     if out is not None:
         table.check_table_file(out, data)
-    options = {"label": label, "image": image, "id": id_column, "skip_broken": skip_broken or None}
+    options = {
+        "label": label,
+        "image": image,
+        "id": id_column,
+        "sep": sep,
+        "encoding": encoding,
+        "skip_broken": skip_broken or None,
+    }
     spec = data_spec(data, options)
     predictor = Predictor.open(RunFolder.open(run), choose_device(device))
     found = with_bars(predictor, spec, {"prior": assumed, "cache": cache}, show=not quiet)

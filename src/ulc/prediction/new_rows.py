@@ -103,7 +103,7 @@ def rows_from_table(
     from ulc.data.sources.table import read_table
 
     return rows_from_frame(
-        NewTable(str(path), read_table(path), path.parent), spec, model_input, on_progress
+        NewTable(str(path), read_table(path, spec), path.parent), spec, model_input, on_progress
     )
 
 

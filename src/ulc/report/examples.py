@@ -152,7 +152,8 @@ def from_table(wanted: Wanted) -> Examples:
     from ulc.data.sources.frame import image_column
 
     data = wanted.spec.data
-    table = table_rows(wanted.path, wanted.source_rows, wanted.source_total, keep=unskipped(wanted))
+    rows, total = wanted.source_rows, wanted.source_total
+    table = table_rows(wanted.path, rows, total, data, keep=unskipped(wanted))
     check_ids(table, wanted)
     image = image_column(table, data)
     if image is None:

@@ -78,7 +78,7 @@ SOURCES = {
         "a table with a label column and feature columns, sentences or paths of images",
         import_later("table"),
         "the file, .csv, .tsv or .parquet",
-        COLUMNS + PICTURES,
+        (*COLUMNS, *PICTURES, "sep", "encoding"),
     ),
     "huggingface": Reader(
         "a Hugging Face data set as `save_to_disk` writes it",
