@@ -35,7 +35,8 @@ class Prepared:
     training, truth: training data and truth of the rows that are trained on
     learned: positions of the rows that are trained on
     held_out: the other rows; None: every row is trained on
-    notes, warnings, ids, verified, encoding, text, embedding: fields of `Source`, for all rows
+    notes, warnings, ids, verified, nearly_empty, encoding, text, embedding: fields of `Source`, for
+        all rows
     """
 
     all_rows: TensorData
@@ -50,6 +51,7 @@ class Prepared:
     held_out: HeldOutRows | None = None
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
+    nearly_empty: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
     text: "TextEncoding | None" = None
     embedding: dict[str, NDArray[Any]] | None = None
@@ -138,6 +140,7 @@ def label(
         true=true,
         ids=None if source.ids is None else tuple(source.ids[i] for i in kept),
         verified=verified,
+        nearly_empty=None if source.nearly_empty is None else source.nearly_empty[kept],
     )
     return Labelled(cut, given, true)
 
@@ -213,6 +216,7 @@ def prepare(
         warnings=source.warnings,
         ids=source.ids,
         verified=source.verified,
+        nearly_empty=source.nearly_empty,
         encoding=source.encoding,
         text=source.text,
         embedding=source.embedding,

@@ -4,6 +4,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ulc.config import Spec
 from ulc.data.columns import (
@@ -18,6 +19,8 @@ from ulc.data.columns import (
 from ulc.errors import InputError
 from ulc.typing import Floats
 
+MOST_MARK = 3.0  # largest standardised mark of a missing value, however rare they are
+NEARLY_EMPTY = 0.8  # share of missing values from which on a row says nothing
 MOST_LEVELS = 50  # most levels of a category that are encoded separately
 
 
@@ -25,7 +28,8 @@ class TableColumn(Spec):
     """Encoding of one column.
 
     A number, a boolean or a date becomes one number; a category becomes one-hot. If the column has
-    missing values, one more number marks them. Each number is standardised.
+    missing values, one more number marks them, the last. Each number is standardised; a rare mark
+    would become very large, so it is capped.
 
     fill: number that replaces a missing value: the median
     missing: whether the fitted column has missing values
@@ -56,8 +60,10 @@ class TableColumn(Spec):
             column = cls(name=name, kind=kind, fill=fill, missing=bool(gap.any()))
         raw = column.encode(values, where)
         constant = raw.min(0) == raw.max(0)
-        scale = {"mean": tuple(raw.mean(0)), "std": tuple(np.where(constant, 0.0, raw.std(0)))}
-        return column.model_copy(update=scale)
+        mean, std = raw.mean(0), np.where(constant, 0.0, raw.std(0))
+        if column.missing and std[-1] > 0:
+            std[-1] = max(std[-1], (1 - mean[-1]) / MOST_MARK)
+        return column.model_copy(update={"mean": tuple(mean), "std": tuple(std)})
 
     @property
     def width(self) -> int:
@@ -136,6 +142,12 @@ class TableEncoding(Spec):
                 "give columns whose values vary"
             )
         return cls(columns=tuple(columns), left_out=left_out)
+
+    def nearly_empty(self, table: pd.DataFrame) -> NDArray[np.bool_]:
+        """Return the (N,) mask of the rows that have hardly any value in the columns used."""
+        missing = table[[column.name for column in self.columns]].isna().to_numpy(bool)
+        mask: NDArray[np.bool_] = missing.mean(axis=1) >= NEARLY_EMPTY
+        return mask
 
     def transform(self, table: pd.DataFrame, where: str) -> Floats:
         """Encode the rows of the fitted table, or of a new one, as (N, D) vectors."""

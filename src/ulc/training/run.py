@@ -197,6 +197,7 @@ def write_results(training: Training, folder: RunFolder, judgement: Judgement) -
         prepared.ids,
         prepared.verified,
         prepared.all_rows.stored.cpu().numpy(),
+        prepared.nearly_empty,
     )
     labels.write(folder)
     outputs = algorithm.outputs()

@@ -222,6 +222,7 @@ def vector_source(  # noqa: PLR0913 (a table and what is known about it)
         encoding=encoding if isinstance(encoding, TableEncoding) else None,
         text=encoding if isinstance(encoding, TextEncoding) else None,
         notes=tuple(said),
+        nearly_empty=encoding.nearly_empty(table),
     )
 
 

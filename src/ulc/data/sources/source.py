@@ -29,6 +29,7 @@ class Source:
     verified: (N,) mask of the labels that somebody checked; None: unknown
     encoding: how the columns of a table became vectors; None: the data are no table
     text: how the sentences of a column became vectors; None: the inputs are no sentences
+    nearly_empty: (N,) mask of the rows of a table whose values say nothing; None: no row
     skipped: names of broken images that were left out
     notes: sentences that say how the data were read
     warnings: sentences that say what looks wrong with them, found before training
@@ -49,6 +50,7 @@ class Source:
     verified: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
     text: "TextEncoding | None" = None
+    nearly_empty: NDArray[np.bool_] | None = None
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ def find_warnings(source: Source) -> tuple[str, ...]:
     return (
         *warn_of_few_rows(source),
         *warn_of_single_rows(source),
+        *warn_of_empty_rows(source),
         *warn_of_lists(source.class_names),
         *warn_of_similar_names(source.class_names),
         *warn_of_copies(source),
@@ -40,6 +41,15 @@ def warn_of_single_rows(source: Source) -> Iterator[str]:
     if single:
         what = "1 class has" if len(single) == 1 else f"{len(single)} classes have"
         yield f"{what} a single row ({name_some(single)}): nothing can be learned about it"
+
+
+def warn_of_empty_rows(source: Source) -> Iterator[str]:
+    """Warn of rows that have hardly any value."""
+    rows = np.flatnonzero(() if source.nearly_empty is None else source.nearly_empty)
+    if len(rows):
+        names = [str(row if source.ids is None else source.ids[row]) for row in rows]
+        what = "1 row has" if len(rows) == 1 else f"{len(rows)} rows have"
+        yield f"{what} hardly any values ({name_some(names)}): these labels cannot be judged"
 
 
 def warn_of_lists(names: Sequence[str]) -> Iterator[str]:
@@ -73,7 +83,7 @@ def warn_of_similar_names(names: Sequence[str]) -> Iterator[str]:
 
 def warn_of_copies(source: Source) -> Iterator[str]:
     """Warn of identical rows that have different labels."""
-    copies = find_copies(source.inputs)
+    copies = find_copies(source.inputs, source.nearly_empty)
     conflicts = np.flatnonzero(copies.in_conflict(source.labels))
     if len(conflicts) == 0:
         return

@@ -40,6 +40,10 @@ class TextEncoding:
         place = f"{where}: column '{column}'"
         return cls(column, TfidfFeatures.fit(sentences, place))
 
+    def nearly_empty(self, table: pd.DataFrame) -> NDArray[np.bool_]:
+        """Return the (N,) mask of the rows without a sentence."""
+        return np.array([not each for each in read_sentences(table, self.column, "")], bool)
+
     def transform(self, table: pd.DataFrame, where: str) -> NDArray[np.float32]:
         """Return (N, D) vectors of the rows of the fitted table or of a new one."""
         return self.features.transform(read_sentences(table, self.column, where))
