@@ -155,9 +155,26 @@ def test_a_class_may_have_one_member_and_there_may_be_a_thousand():
 
 
 @pytest.mark.parametrize("empty", ["", "  ", "NA", "NaN", "null"])
-def test_a_missing_label_is_named_by_its_row(empty):
-    text = TEN.replace("y,3,9", f"{empty},3,9")
-    refused(text, "column 'label': row 4 below the header has no label; fill it or remove")
+def test_rows_without_a_label_are_counted_and_left_out(empty):
+    source = load(TEN.replace("y,3,9", f"{empty},3,9"))
+    assert source.unlabelled == 1
+    assert source.ids == ("0", "1", "2", "4", "5", "6", "7", "8", "9")
+    without = load(TEN.replace("y,3,9\n", ""))
+    assert np.array_equal(source.inputs, without.inputs)
+    assert source.notes[-1].startswith("1 of 10 rows have no label: they are left out of learning")
+    assert without.unlabelled == 0
+    assert without.ids is None
+
+
+def test_a_table_without_any_label_is_refused():
+    refused("label,a\n,1\n,2\n", "no row has a label in the column 'label'; fill some")
+
+
+def test_rows_are_counted_with_those_that_were_left_out():
+    text = "label,id,a\n,p,1\ny,,2\nx,x,2\ny,y,3\n"
+    refused(text, "column 'id': row 2 below the header has no id")
+    text = "label,flag,a\n,yes,1\ny,,2\nx,so,2\ny,no,3\n"
+    refused(text, "row 3 below .* 'so'", verified="flag")
 
 
 def test_other_gaps_are_named_too():

@@ -12,7 +12,13 @@ from ulc.applying.image_paths import path_in_table
 from ulc.applying.original import NewLabels
 from ulc.applying.run_rows import Texts
 from ulc.config import DataSpec
-from ulc.data.sources.frame import ColumnRoles, image_column, image_paths, read_annotations
+from ulc.data.sources.frame import (
+    ColumnRoles,
+    image_column,
+    image_paths,
+    labelled_rows,
+    read_annotations,
+)
 from ulc.data.sources.pictures import printable_path
 from ulc.data.sources.table import MISSING, read_table, read_text
 from ulc.data.sources.text_format import UTF8, TextFormat, find_format
@@ -27,7 +33,10 @@ VERIFIED = "verified"
 
 
 class TableFile:
-    """A table file; rows with a broken image, which the run left out, are copied unchanged."""
+    """A table file; rows that the run left out are copied unchanged.
+
+    These are rows with a broken image, and rows without a label.
+    """
 
     note = None
 
@@ -36,7 +45,8 @@ class TableFile:
         self.suffix = self.path.suffix.lower()
         table, where = read_table(self.path, spec), str(self.path)
         self.roles = ColumnRoles.choose(list(table.columns), spec, where)
-        notes = read_annotations(table, self.roles, where)
+        labelled = labelled_rows(table, self.roles, where)
+        notes = read_annotations(table[labelled], self.roles, where)
         self.image = image_column(table, spec)
         self.paths = (
             []
@@ -44,13 +54,14 @@ class TableFile:
             else image_paths(table[self.image], self.path.parent, f"{where}: '{self.image}'")
         )
         names, broken = list(map(printable_path, self.paths)), set(skipped)
-        kept = [i for i in range(len(table)) if not (names and names[i] in broken)]
-        self.rows = np.array(kept, np.int64)  # the table row of each row of the run
-        self.labels: Texts = as_objects(notes.class_names)[notes.labels[self.rows]]
-        ids = notes.ids or names
-        self.ids: Sequence[str] | None = [ids[i] for i in kept] if ids else None
+        rows = np.flatnonzero(labelled)
+        kept = [place for place, row in enumerate(rows) if not (names and names[row] in broken)]
+        self.rows = rows[kept]  # the table row of each row of the run
+        self.labels: Texts = as_objects(notes.class_names)[notes.labels[kept]]
+        ids = notes.ids or [names[row] for row in rows if names]
+        self.ids: Sequence[str] | None = [ids[place] for place in kept] if ids else None
         self.verified = (
-            np.zeros(len(kept), bool) if notes.verified is None else notes.verified[self.rows]
+            np.zeros(len(kept), bool) if notes.verified is None else notes.verified[kept]
         )
 
     def copy(self, new_labels: NewLabels, out: Path) -> bytes:

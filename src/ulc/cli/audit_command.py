@@ -180,6 +180,8 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
         f"Take over decisions:               ulc apply {folder.path} decisions.csv",
         f"Predict new data:                  ulc predict {folder.path} NEWDATA",
     ]
+    if folder.has("unlabelled.csv"):
+        lines.append(f"Rows without a label, predicted:   {folder.path / 'unlabelled.csv'}")
     for line in lines:
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 

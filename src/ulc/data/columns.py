@@ -46,7 +46,7 @@ def convert_numeric_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
     found = np.full(len(values), np.nan)
     there = values.notna().to_numpy(bool)
     found[there] = parse(values[there], "number")
-    return pd.Series(found)
+    return pd.Series(found, values.index)
 
 
 def all_readable_as(present: "pd.Series[Any]", kind: Numeric) -> bool:
@@ -66,7 +66,7 @@ def to_numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
     if wrong.any():
         row = int(wrong.argmax())
         raise InputError(
-            f"{where}: row {row + 1} below the header is '{values.iloc[row]}'; "
+            f"{where}: row {values.index[row] + 1} below the header is '{values.iloc[row]}'; "
             f"give {WANTED[kind]} or nothing"
         )
     return np.where(np.abs(found) > LARGEST, np.nan, found)

@@ -241,6 +241,8 @@ def describe_data(labelled: Labelled, truth: Truth) -> dict[str, Any]:
     }
     if labelled.source.skipped:
         content["skipped"] = list(labelled.source.skipped)
+    if labelled.source.unlabelled:
+        content["unlabelled"] = labelled.source.unlabelled
     if labelled.source.warnings:
         content["warnings"] = list(labelled.source.warnings)
     if labelled.source.verified is not None:

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ulc.config import DataSpec
 from ulc.data.columns import looks_like_text, to_flags, to_text
@@ -168,6 +170,36 @@ def read_annotations(
     )
 
 
+def labelled_rows(table: pd.DataFrame, roles: ColumnRoles, where: str) -> NDArray[np.bool_]:
+    """Return the (N,) mask of the rows that have a label; raise if none has one."""
+    mask = has_text(get_column(table, roles.label, where))
+    if not mask.any():
+        raise InputError(f"{where}: no row has a label in the column '{roles.label}'; fill some")
+    return mask
+
+
+def has_text(values: "pd.Series[Any]") -> NDArray[np.bool_]:
+    """Return the (N,) mask of the values that are there and not empty."""
+    text = to_text(values)
+    return ~(text.isna() | (text == "")).to_numpy(bool)
+
+
+def leave_out_unlabelled(source: Source, labelled: NDArray[np.bool_]) -> Source:
+    """Add to a source made of the labelled rows that the other rows were left out.
+
+    Without ids, rows are named by their positions in the whole table.
+    """
+    count = int((~labelled).sum())
+    if not count:
+        return source
+    note = (
+        f"{count} of {len(labelled)} rows have no label: they are left out of learning; an audit "
+        "predicts them in unlabelled.csv, and `ulc predict` with any run"
+    )
+    ids = source.ids or tuple(map(str, np.flatnonzero(labelled)))
+    return replace(source, ids=ids, notes=(*source.notes, note), unlabelled=count)
+
+
 def get_column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
     """Return a column; raise if the table, from which image columns are removed, lacks it."""
     if name not in table:
@@ -180,14 +212,13 @@ def get_column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
 
 def require_texts(values: "pd.Series[Any]", where: str, what: str) -> list[str]:
     """Return values as text; if one is missing, raise an error that calls it `what`."""
-    text = to_text(values)
-    empty = (text.isna() | (text == "")).to_numpy(bool)
+    empty = ~has_text(values)
     if empty.any():
-        row = int(empty.argmax())
+        row = int(values.index[empty.argmax()])
         raise InputError(
             f"{where}: row {row + 1} below the header has no {what}; fill it or remove the row"
         )
-    return list(text)
+    return list(to_text(values))
 
 
 def vector_source(  # noqa: PLR0913 (a table and what is known about it)

@@ -31,6 +31,7 @@ class Source:
     text: how the sentences of a column became vectors; None: the inputs are no sentences
     nearly_empty: (N,) mask of the rows of a table whose values say nothing; None: no row
     skipped: names of broken images that were left out
+    unlabelled: number of rows that were left out because they have no label
     notes: sentences that say how the data were read
     warnings: sentences that say what looks wrong with them, found before training
     embedding: arrays by which `ulc embed` describes how images became vectors; None: no embedding
@@ -52,6 +53,7 @@ class Source:
     text: "TextEncoding | None" = None
     nearly_empty: NDArray[np.bool_] | None = None
     skipped: tuple[str, ...] = ()
+    unlabelled: int = 0
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     embedding: dict[str, NDArray[Any]] | None = None

@@ -15,6 +15,8 @@ from ulc.data.sources.frame import (
     ColumnRoles,
     image_column,
     image_paths,
+    labelled_rows,
+    leave_out_unlabelled,
     list_names,
     read_annotations,
     vector_source,
@@ -35,16 +37,19 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     where = str(path)
     table, how = read_noted_table(path, spec)
     roles = ColumnRoles.choose(list(table.columns), spec, where)
+    labelled = labelled_rows(table, roles, where)
+    table = table[labelled]
     notes = read_annotations(table, roles, where)
     image = image_column(table, spec)
     if image is None:
         source = vector_source(where, table, roles, notes, spec)
-        return replace(source, notes=(*how, *source.notes))
+        return leave_out_unlabelled(replace(source, notes=(*how, *source.notes)), labelled)
     paths = image_paths(table[image], path.parent, f"{where}: column '{image}'")
     pictures = Pictures(list(map(Picture.from_path, paths)))
     if notes.ids is None:
         notes = replace(notes, ids=tuple(picture.name for picture in pictures.train))
-    return replace(pictures.to_source(where, notes, spec, on_progress), notes=how)
+    source = pictures.to_source(where, notes, spec, on_progress)
+    return leave_out_unlabelled(replace(source, notes=how), labelled)
 
 
 def read_table(path: Path, spec: DataSpec | None = None) -> pd.DataFrame:
@@ -174,4 +179,4 @@ def read_parquet(path: Path) -> pd.DataFrame:
         raise InputError(
             f"{path}: not a readable parquet file ({first_line(error)}); write it again"
         ) from None
-    return table.set_axis(table.columns.map(str), axis=1)
+    return table.set_axis(table.columns.map(str), axis=1).reset_index(drop=True)
