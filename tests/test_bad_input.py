@@ -203,10 +203,9 @@ def test_a_file_that_holds_no_arrays(refused, wrong):
 BAD_TABLES = {
     "empty": (b"", ["first line is empty", "names of the columns"]),
     "binary": (b"\x00\x01" * 99, ["not a text file", "CSV in UTF-8"]),
-    "another encoding": (b"label,a\nGr\xfcn,1\n", ["not in UTF-8", "save it"]),
-    "semicolons": (b"label;a\nx;1\n", ["separated by semicolons, not by commas", "save it with"]),
+    "a row with too many values": (b"label,a\nx,1,2\ny,1\n", ["not a table", "--sep"]),
     "no labels": (b"a,b\n1,2\n", ["no column is called label", "--label", "columns: a, b"]),
-    "a missing label": (b"label,a\nx,1\n,2\n", ["row 2 below the header has no label", "fill"]),
+    "no label in any row": (b"label,a\n,1\n,2\n", ["no row has a label", "fill some"]),
     "a name twice": (b"label,a,a\nx,1,2\n", ["2 columns are called 'a'", "rename"]),
     "nothing to learn from": (b"label,a\nx,1\ny,1\nx,1\n", ["'a' is constant", "vary"]),
     "too few rows": (b"label,a\nx,1\ny,2\nx,3\n", ["3 examples are too few", "give"]),

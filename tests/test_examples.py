@@ -65,6 +65,16 @@ def test_example_own_table():
 
 
 @pytest.mark.slow
+def test_example_own_text():
+    printed = run_example("own_text", "--rows", "400", "--out", "here")
+    before, rows = read_count(printed, "wrong labels before")
+    after, _ = read_count(printed, "wrong labels after")
+    assert rows == 400
+    assert after < before / 2
+    assert "['payment', 'account']" in printed
+
+
+@pytest.mark.slow
 def test_example_estimator_pipeline():
     printed = run_example("estimator_pipeline", "--epochs", "3", "--rows", "200")
     assert "best options: {'ulcclassifier__options__sgd__lr': 0.0" in printed

@@ -83,7 +83,7 @@ def _wide_screen(monkeypatch):
 
 def test_the_page_has_its_walks():
     kinds = {title: [kind for kind, _ in blocks] for title, blocks in WALKS.items()}
-    assert list(kinds) == ["Photographs", "A table", "Your own model"]
+    assert list(kinds) == ["Photographs", "A table", "Sentences", "Your own model"]
     assert all("text" in each and "python" in each for each in kinds.values())
     assert "ulc report" in PAGE
 
@@ -135,6 +135,14 @@ def test_a_table(ulc, capsys):
     assert (names["corrected"] != names["true"]).sum() <= 9  # of 18
     predicted = pd.read_csv("predictions.csv").set_index("id")["predicted_label"]
     assert (predicted == names["true"]).mean() > 0.8
+
+
+@pytest.mark.slow
+def test_sentences(ulc, capsys):
+    names = walk("Sentences", ulc, capsys)
+    predicted = pd.read_csv("predictions.csv")["predicted_label"]
+    assert (predicted == names["names"][names["true"][:20]]).mean() > 0.8
+    assert names["issues"]["is_label_issue"].all()
 
 
 def test_your_own_model(ulc, capsys):

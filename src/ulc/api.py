@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ulc.applying.apply import Accepting, Applied, apply
 from ulc.auditing import AuditProgress, audit_spec, run_audit, start_fresh_audit
 from ulc.config import DataSpec, RunSpec
+from ulc.data.in_memory import store_data
 from ulc.importing import named_code
 from ulc.prediction.run import Run
 from ulc.storage.run_folder import RunFolder
@@ -61,7 +62,7 @@ def apply_decisions(
 
 
 def audit(
-    data: str | Path | DataSpec,
+    data: "str | Path | DataSpec | DataFrame | tuple[Any, Any]",
     out: str | Path = "audits",
     *,
     device: str = "auto",
@@ -71,12 +72,17 @@ def audit(
 ) -> Run:
     """Find the wrong labels in your own data, and get a trained model.
 
-    data: a folder of class folders, a table, an npz or a Hugging Face data set on the disk
-    settings: embed, network, epochs, held_out, options (of ULC), seed; a setting that is not given
-        is chosen to suit the data; `run.folder.read_json("audit.json")` holds the choices
+    data: a folder of class folders, a table, an npz or a Hugging Face data set on the disk; or a
+        data frame; or a pair (X, y) of inputs and labels, where X is a frame, vectors (N, D) or
+        uint8 images. A frame or pair is written to the folder `data` below `out` first
+    settings: label, text, features and other options of reading (`DataSpec`); embed, network,
+        epochs, held_out, options (of ULC), seed; a setting that is not given is chosen to suit
+        the data; `run.folder.read_json("audit.json")` holds the choices
 
     A stopped audit is resumed. A finished audit is only read; with `fresh` it is done again.
     """
+    if not isinstance(data, str | Path | DataSpec):
+        data = store_data(data, Path(out) / "data")
     spec = audit_spec(data, **settings)
     if fresh:
         start_fresh_audit(spec, Path(out))

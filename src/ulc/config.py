@@ -117,18 +117,19 @@ class DataSpec(Spec):
     path: str | None = Field(None, description="folder or file, where the source needs one")
     label: str | None = Field(None, description="column of the given labels")
     image: str | None = Field(None, description="column of the images or of their paths")
+    text: str | None = Field(None, description="column of sentences to learn from")
+    text_model: str | None = Field(
+        None, description="tfidf, model2vec:… or sentence-transformers:…"
+    )
     id: str | None = Field(None, description="column that names each row")
+    sep: str | None = Field(None, description="separator of a text table; None: found in the file")
+    encoding: str | None = Field(None, description="of a text table; None: found in the file")
     true: str | None = Field(None, description="column of the true labels, only for evaluation")
     verified: str | None = Field(None, description="column: was this label checked by a person?")
     features: tuple[str, ...] | None = Field(
         None, description="columns to learn from; None: all other columns"
     )
-    size: int | None = Field(
-        None,
-        ge=8,
-        le=1024,
-        description="height and width in pixels; None: the images' common size up to 64, else 64",
-    )
+    size: int | None = Field(None, ge=8, le=1024, description="pixels a side; None: common or 64")
     skip_broken: bool = Field(False, description="leave out images that cannot be read")
 
     @property

@@ -486,15 +486,18 @@ def test_data_or_runs_that_changed_are_told(ulc, table_run, change, message):
 
 
 def test_an_id_of_several_rows_cannot_be_decided_but_others_can(ulc):
-    Path("data.csv").write_text(TABLE.replace("r1,", "r0,"), encoding="utf-8")
+    """In a run of a version that allowed them."""
+    Path("data.csv").write_text(TABLE, encoding="utf-8")
     run = judged_run(DataSpec(source="table", path="data.csv"), {0: "dog"})
+    Path("data.csv").write_text(TABLE.replace("r1,", "r0,"), encoding="utf-8")
+    run.write_json("ids.json", ["r0", "r0", *run.ids[2:]])
     write_decisions("r0,accept,dog")
     code, printed = ulc("apply", run.path, "decisions.csv")
     assert code == 2
     assert "several rows" in printed.err
     write_decisions("r2,reject,")
     assert ulc("apply", run.path, "decisions.csv", "--accept-all", "-q")[0] == 0
-    assert names_of(prepared("data.corrected.csv"))[:2] == ["dog", "dog"]
+    assert pd.read_csv("data.corrected.csv")["label"][:2].tolist() == ["dog", "dog"]
 
 
 def test_rows_without_ids_are_called_by_position(ulc):

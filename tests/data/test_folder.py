@@ -252,8 +252,8 @@ def test_nothing_but_broken_images(photos):
 
 
 def test_folders_that_hold_nothing(photos):
-    Path("photos/cow").mkdir()
-    refused("photos/cow: holds no images .*; put some in or remove it")
+    Path("hollow/cow").mkdir(parents=True)
+    refused("hollow: its folders hold no images .*; put some into them", "hollow")
     Path("bare").mkdir()
     paint("bare/1.png")
     refused("bare: holds no folders; give a folder that holds a folder of images", "bare")
@@ -261,6 +261,21 @@ def test_folders_that_hold_nothing(photos):
     refused("1.png: no such folder", "bare/1.png")
     paint("one/cat/1.png")
     refused("all labels are the same class", "one")
+
+
+def test_empty_class_folders_and_other_files_are_counted(photos):
+    before = load().warnings
+    Path("photos/cow").mkdir()
+    Path("photos/dog/inner").mkdir()
+    for name in ("a.HEIC", "b.heic", "inner/c.txt", "Makefile", ".hidden.txt"):
+        Path("photos/dog", name).write_bytes(b"")
+    source = load()
+    assert "cow" not in source.class_names
+    empty, unread, *others = source.warnings
+    assert tuple(others) == before
+    assert empty == "1 class folder holds no images and counts as no class: 'cow'"
+    assert unread.startswith("4 files in the class folders are not read")
+    assert "(2 .heic, 1 " in unread
 
 
 def test_progress_is_told_to_the_end(photos):

@@ -69,8 +69,10 @@ def test_features_that_are_named_go_before_images():
 
 
 def test_a_label_of_minus_one_is_none():
-    with pytest.raises(InputError, match=r"column 'label': row 2 .* has no label"):
-        load(with_images(3, 1, 2, labels=[1, -1, 0]))
+    source = load(with_images(3, 1, 2, 4, labels=[1, -1, 0, 0]))
+    assert source.unlabelled == 1
+    assert source.ids == ("r3", "r2", "r4")
+    assert source.inputs[:, 0, 0, 0].tolist() == [3, 2, 4]
 
 
 def test_a_broken_image_is_named_by_its_row():

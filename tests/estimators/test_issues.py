@@ -106,6 +106,15 @@ def test_a_class_without_rows_has_a_column_all_the_same():
     assert set(table.predicted_label) <= {0, 1, 2}
 
 
+def test_the_first_two_arguments_are_those_of_cleanlab(noisy):
+    _, given, _, probability = noisy
+    pd.testing.assert_frame_equal(
+        find_label_issues(given, probability), find_label_issues(given, pred_probs=probability)
+    )
+    with pytest.raises(TypeError):
+        find_label_issues(given, probability, losses_of(probability, given))
+
+
 @pytest.mark.parametrize("kind", ["losses", "pred_probs"])
 def test_outputs_learned_by_heart_are_warned_of(noisy, kind):
     _, given, _, probability = noisy
@@ -128,7 +137,15 @@ def test_outputs_learned_by_heart_are_warned_of(noisy, kind):
         ([0, 1], {"losses": [1.0, np.nan]}, "missing or infinite value in row 1"),
         ([], {"losses": []}, "one label for each row"),
         ([0, 1], {"pred_probs": [[0.5, 0.5]]}, "give 2 rows"),
-        ([0, 1], {"pred_probs": [[0.5, 0.5], [3.0, -2.0]]}, "row 1 is no distribution"),
+        ([0, 1], {"pred_probs": [[0.5, 0.5], [3.0, -2.0]]}, "row 1 .* has a negative value"),
+        ([0, 1], {"pred_probs": [[0.5, 0.5], [0.5, 0.2]]}, "row 1 .* it sums to 0.7; .* logits"),
+        ([[0.5, 0.5], [0.9, 0.1]], {"pred_probs": [0, 1]}, "give the labels first, then pred_pr"),
+        ([0, 1], {"pred_probs": [0.1, 0.2]}, "for each class, .N, K., or losses as losses="),
+        ([0, 3], {"pred_probs": [[0.5, 0.3, 0.2]] * 2}, "label 3 is outside the columns 0 to 2"),
+        ([-1, 0], {"pred_probs": [[0.5, 0.3, 0.2]] * 2}, "label -1 is outside the columns"),
+        ([[0], [0, 1]], {"pred_probs": [[0.5, 0.5]] * 2}, "labels are lists; give one label"),
+        ([0.0, np.nan], {"pred_probs": [[0.5, 0.5]] * 2}, "row 1 has no label; leave"),
+        ([0, 1], {"pred_probs": [["a", "b"]] * 2}, "values that are no numbers"),
         (["a", "b", "c"], {"pred_probs": [[0.5, 0.5]] * 3}, "2 columns for 3 classes"),
         ([0, 2], {"pred_probs": [[0.5, 0.5]] * 2, "classes": [0, 1]}, "label 2 is not among"),
     ],

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.applying.run_rows import RunRows, Texts
-from ulc.data.sources.table import SEPARATORS, read_text
+from ulc.data.sources.table import read_text
+from ulc.data.sources.text_format import SEPARATORS, find_format
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def read_decision_file(path: Path) -> "DataFrame":
             f"{path}: decisions are read from {' or '.join(SEPARATORS)}; save them as such a file"
         )
     try:
-        table = read_text(path, SEPARATORS[path.suffix.lower()], missing=())
+        table = read_text(path, find_format(path), missing=())
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check it") from None
     twice = table.columns[table.columns.duplicated()]

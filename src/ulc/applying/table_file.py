@@ -12,9 +12,16 @@ from ulc.applying.image_paths import path_in_table
 from ulc.applying.original import NewLabels
 from ulc.applying.run_rows import Texts
 from ulc.config import DataSpec
-from ulc.data.sources.frame import ColumnRoles, image_column, image_paths, read_annotations
+from ulc.data.sources.frame import (
+    ColumnRoles,
+    image_column,
+    image_paths,
+    labelled_rows,
+    read_annotations,
+)
 from ulc.data.sources.pictures import printable_path
-from ulc.data.sources.table import MISSING, SEPARATORS, read_table, read_text
+from ulc.data.sources.table import MISSING, read_table, read_text
+from ulc.data.sources.text_format import UTF8, TextFormat, find_format
 from ulc.errors import InputError
 from ulc.labels.table import as_objects
 
@@ -26,16 +33,20 @@ VERIFIED = "verified"
 
 
 class TableFile:
-    """A table file; rows with a broken image, which the run left out, are copied unchanged."""
+    """A table file; rows that the run left out are copied unchanged.
+
+    These are rows with a broken image, and rows without a label.
+    """
 
     note = None
 
     def __init__(self, spec: DataSpec, skipped: Iterable[str]) -> None:
         self.spec, self.path = spec, Path(spec.path or "")
         self.suffix = self.path.suffix.lower()
-        table, where = read_table(self.path), str(self.path)
+        table, where = read_table(self.path, spec), str(self.path)
         self.roles = ColumnRoles.choose(list(table.columns), spec, where)
-        notes = read_annotations(table, self.roles, where)
+        labelled = labelled_rows(table, self.roles, where)
+        notes = read_annotations(table[labelled], self.roles, where)
         self.image = image_column(table, spec)
         self.paths = (
             []
@@ -43,13 +54,14 @@ class TableFile:
             else image_paths(table[self.image], self.path.parent, f"{where}: '{self.image}'")
         )
         names, broken = list(map(printable_path, self.paths)), set(skipped)
-        kept = [i for i in range(len(table)) if not (names and names[i] in broken)]
-        self.rows = np.array(kept, np.int64)  # the table row of each row of the run
-        self.labels: Texts = as_objects(notes.class_names)[notes.labels[self.rows]]
-        ids = notes.ids or names
-        self.ids: Sequence[str] | None = [ids[i] for i in kept] if ids else None
+        rows = np.flatnonzero(labelled)
+        kept = [place for place, row in enumerate(rows) if not (names and names[row] in broken)]
+        self.rows = rows[kept]  # the table row of each row of the run
+        self.labels: Texts = as_objects(notes.class_names)[notes.labels[kept]]
+        ids = notes.ids or [names[row] for row in rows if names]
+        self.ids: Sequence[str] | None = [ids[place] for place in kept] if ids else None
         self.verified = (
-            np.zeros(len(kept), bool) if notes.verified is None else notes.verified[self.rows]
+            np.zeros(len(kept), bool) if notes.verified is None else notes.verified[kept]
         )
 
     def copy(self, new_labels: NewLabels, out: Path) -> bytes:
@@ -63,7 +75,11 @@ class TableFile:
         named = {
             "--label": self.spec.label,
             "--image": self.spec.image,
+            "--text": self.spec.text,
+            "--text-model": self.spec.text_model,
             "--id": self.spec.id,
+            "--sep": self.spec.sep,
+            "--encoding": self.spec.encoding,
             "--true-label": self.spec.true,
             "--verified": self.spec.verified,
             "--features": ",".join(self.spec.features or ()) or None,
@@ -85,7 +101,8 @@ class TableFile:
     def text_copy(self, new_labels: NewLabels, out: Path) -> bytes:
         """Return the copy as CSV or TSV; all other values keep their text, including `NA`."""
         refuse_missing_names(new_labels.labels[new_labels.changed], out)
-        table = read_text(self.path, SEPARATORS[self.suffix], missing=()).fillna("")
+        form = find_format(self.path, self.spec)
+        table = read_text(self.path, form, missing=()).fillna("")
         labels = table[self.roles.label].to_numpy(object, copy=True)
         labels[self.rows[new_labels.changed]] = new_labels.labels[new_labels.changed]
         table[self.roles.label] = labels
@@ -95,13 +112,16 @@ class TableFile:
             table[name] = self.flag_words(before, new_labels)
         if self.image is not None:
             table[self.image] = as_objects(self.moved_paths(list(table[self.image]), out))
-        start = self.path.read_bytes()
-        content = table.to_csv(
-            sep=SEPARATORS[self.suffix],
-            index=False,
-            lineterminator="\r\n" if start.partition(b"\n")[0].endswith(b"\r") else "\n",
-        ).encode()
-        return MARK * start.startswith(MARK) + content
+        content = table.to_csv(sep=form.separator, index=False, lineterminator=self.line_end(form))
+        if form.encoding != UTF8:
+            return encode(content, form.encoding, out)
+        with self.path.open("rb") as stream:
+            return MARK * (stream.read(len(MARK)) == MARK) + content.encode()
+
+    def line_end(self, form: TextFormat) -> str:
+        """Return the characters that end the first line of the table."""
+        with self.path.open(encoding=form.encoding, newline="") as stream:
+            return "\r\n" if stream.readline().endswith("\r\n") else "\n"
 
     def flag_words(self, before: Any, new_labels: NewLabels) -> Texts:
         """Return the verified flags of all rows as text.
@@ -123,7 +143,7 @@ class TableFile:
     @cached_property
     def total(self) -> int:
         """Number of rows of the table, including rows that the run left out."""
-        return len(read_table(self.path))
+        return len(read_table(self.path, self.spec))
 
     def parquet_copy(self, new_labels: NewLabels, out: Path) -> bytes:
         """Return the copy as parquet; all other columns keep their values and types."""
@@ -171,6 +191,17 @@ class TableFile:
             kind = pa.bool_()
         place = table.column_names.index(name)
         return table.set_column(place, pa.field(name, kind), pa.array(values, kind))
+
+
+def encode(content: str, encoding: str, out: Path) -> bytes:
+    """Return the content in the encoding of the table; raise if a new label cannot be written."""
+    try:
+        return content.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{out}: {error.object[error.start : error.end]!r} cannot be written in the encoding "
+            f"{encoding} of the table; save the table in UTF-8 and audit it again"
+        ) from None
 
 
 def refuse_missing_names(labels: Texts, out: Path) -> None:

@@ -20,8 +20,12 @@ __all__ = [
 
 
 def audit_spec(data: str | Path | DataSpec, **settings: Any) -> AuditSpec:
-    """The checked spec of an audit of these data."""
-    content = data if isinstance(data, DataSpec) else data_spec(str(data))
+    """The checked spec of an audit; settings: fields of `AuditSpec` and of `DataSpec`."""
+    options = {name: settings.pop(name) for name in DataSpec.model_fields if name in settings}
+    if isinstance(data, DataSpec):
+        content = checked(DataSpec, data.model_dump() | options, where="audit")
+    else:
+        content = data_spec(str(data), options)
     if isinstance(settings.get("network"), str):
         settings["network"] = NetworkSpec(name=settings["network"])
     return checked(AuditSpec, {"data": content} | settings, where="audit")

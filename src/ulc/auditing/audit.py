@@ -15,6 +15,7 @@ The stages, in order; each returns what the table says:
     hand_over_ulc or        HandedOver        ULC's model if the comparison allows it, else a plain
     hand_over_plain                           model
     write_audit             nothing           the files of the audit folder
+    predict_unlabelled      nothing           predictions of the rows without a label
 
 No decision of an audit uses true labels. Where they are known, they only score each training and,
 in `write_audit`, the judgement.
@@ -32,6 +33,7 @@ from ulc.auditing.out_of_fold import predict_out_of_fold
 from ulc.auditing.results import AuditResults, write_audit
 from ulc.auditing.spec import AuditProgress, AuditSpec
 from ulc.auditing.trainings import train_and_measure
+from ulc.auditing.unlabelled import predict_unlabelled
 from ulc.auditing.workspace import Workspace
 from ulc.data.identity import DataIdentity, identify
 from ulc.data.sources import load_source
@@ -128,6 +130,7 @@ def run_stages(spec: AuditSpec, source: AuditSource, workspace: Workspace) -> No
     choices = data.choices if choice is None else (*data.choices, choice)
     results = AuditResults(spec, data, choices, plain, ulc, judgement, handed_over)
     write_audit(workspace.folder, results)
+    predict_unlabelled(workspace)
 
 
 def start_fresh_audit(spec: AuditSpec, out: Path) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -10,8 +11,12 @@ from ulc.auditing.spec import AuditSpec, Choice
 from ulc.config import NetworkSpec, RunSpec, merge
 from ulc.data.held_out import count_held_out
 from ulc.data.sources.source import Source
+from ulc.errors import InputError
 from ulc.settings.automatic import settings
 from ulc.typing import Integers
+
+if TYPE_CHECKING:
+    from ulc.data.text.encoding import TextEncoding
 
 BACKBONE = "efficientnet-lite0"
 # Vectors: about 2,000 steps in 12 to 25 epochs, and at least 400 steps in up to 100 epochs. Longer
@@ -29,6 +34,8 @@ def choose_backbone(
     spec: AuditSpec, source: Source, device: torch.device
 ) -> tuple[str | None, Choice]:
     """The frozen network that embeds images; None: inputs are used as they are."""
+    if source.text is not None:
+        return None, choose_text_features(spec, source.text)
     images = source.inputs.ndim == 4
     if spec.embed != "auto" or not images:
         wanted = None if spec.embed in ("auto", "none") else spec.embed
@@ -42,6 +49,17 @@ def choose_backbone(
         return None, Choice("pretrained features", "none", why, "--embed")
     why = "without a GPU, a network trained on the images learns less"
     return BACKBONE, Choice("pretrained features", BACKBONE, why, "--embed")
+
+
+def choose_text_features(spec: AuditSpec, text: "TextEncoding") -> Choice:
+    """How sentences became vectors, which reading them decided."""
+    if spec.embed not in ("auto", "none"):
+        raise InputError(
+            f"--embed {spec.embed}: embeds images, but these are sentences; "
+            "give a model of sentences with --text-model"
+        )
+    why = SET_BY_USER if spec.data.text_model else "needs no pretrained weights"
+    return Choice("features of sentences", text.features.about, why, "--text-model")
 
 
 def choose_held_out(spec: AuditSpec, given: Integers) -> tuple[float, Choice]:

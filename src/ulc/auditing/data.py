@@ -61,6 +61,8 @@ def read_source(
     with progress.reading() as on_progress:
         source = load_source(spec.data, on_progress)
     identity = identify(source, spec.data, None, began)
+    for note in (*source.notes, *(f"Warning: {each}" for each in source.warnings)):
+        progress.on_note(note)
     backbone, choice = choices.choose_backbone(spec, source, device)
     progress.on_choice(choice)
     configure("ulc", spec.options)  # only to raise for wrong settings
@@ -107,4 +109,7 @@ def embed_source(
     with workspace.progress.embedding(embedder.backbone.name) as on_progress:
         embed(source, embedder, on_progress=on_progress).write(file)
     data = DataSpec(source="npz", path=str(file.absolute()))
-    return data, replace(load_source(data), skipped=source.skipped)
+    features = load_source(data)
+    return data, replace(
+        features, skipped=source.skipped, notes=source.notes, warnings=source.warnings
+    )

@@ -59,6 +59,7 @@ def judge_audit_labels(
         prepared.ids,
         prepared.verified,
         prepared.all_rows.stored.cpu().numpy(),
+        prepared.nearly_empty,
     )
     return AuditJudgement(labels, confusion, judged_by)
 

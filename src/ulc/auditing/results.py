@@ -13,7 +13,7 @@ from ulc.storage.run_folder import RunFolder
 
 # Files of the handed-over model's run that are copied into the audit folder.
 COPIED = (
-    "environment.json", "data.json", "ids.json", "encoding.json", "embedding.npz",
+    "environment.json", "data.json", "ids.json", "encoding.json", "text.npz", "embedding.npz",
     "records.jsonl", "model.safetensors", "model.json",
 )  # fmt: skip
 
@@ -60,7 +60,7 @@ def summarise_audit(results: AuditResults) -> dict[str, Any]:
 
 def describe_audit(results: AuditResults) -> dict[str, Any]:
     """The content of audit.json; docs/audit.md explains each key."""
-    skipped = results.data.prepared.facts.get("skipped")
+    facts = results.data.prepared.facts
     return {
         "format": 1,
         "data": results.spec.data.model_dump(mode="json"),
@@ -72,7 +72,7 @@ def describe_audit(results: AuditResults) -> dict[str, Any]:
         "judged_by": results.judgement.judged_by,
         "handed_over": results.handed_over.run.spec.algorithm,
         "why": f"{results.handed_over.reason}; {describe_agreement(results.plain, results.ulc)}",
-    } | ({"skipped": skipped} if skipped else {})
+    } | {name: facts[name] for name in ("skipped", "warnings") if name in facts}
 
 
 def describe_agreement(plain: HeldOutRun, ulc: HeldOutRun) -> str:

@@ -49,6 +49,9 @@ class AuditProgress:
     def on_choice(self, choice: Choice) -> None:
         """Called when the audit has chosen a setting."""
 
+    def on_note(self, note: str) -> None:
+        """Called before training, with a sentence about the data or a warning."""
+
     def reading(self) -> AbstractContextManager[CountCallback]:
         """Entered while the data are read."""
         return nullcontext(ignore_count)

@@ -10,6 +10,7 @@ import typer
 
 from ulc.cli.options import (
     Device,
+    Encoding,
     Features,
     IdColumn,
     Image,
@@ -17,9 +18,12 @@ from ulc.cli.options import (
     Label,
     Network,
     Quiet,
+    Separator,
     Setting,
     Size,
     SkipBroken,
+    Text,
+    TextModel,
     TrueLabel,
     Verified,
 )
@@ -40,7 +44,11 @@ def audit(
     ],
     label: Label = None,
     image: Image = None,
+    text: Text = None,
+    text_model: TextModel = None,
     id_column: IdColumn = None,
+    sep: Separator = None,
+    encoding: Encoding = None,
     true_label: TrueLabel = None,
     verified: Verified = None,
     features: Features = None,
@@ -91,7 +99,11 @@ def audit(
             data,
             label=label,
             image=image,
+            text=text,
+            text_model=text_model,
             id_column=id_column,
+            sep=sep,
+            encoding=encoding,
             true_label=true_label,
             verified=verified,
             features=features,
@@ -168,6 +180,8 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
         f"Take over decisions:               ulc apply {folder.path} decisions.csv",
         f"Predict new data:                  ulc predict {folder.path} NEWDATA",
     ]
+    if folder.has("unlabelled.csv"):
+        lines.append(f"Rows without a label, predicted:   {folder.path / 'unlabelled.csv'}")
     for line in lines:
         screen.print(cell(line), soft_wrap=True, highlight=False)
 
@@ -209,12 +223,11 @@ def printing_progress() -> "AuditProgress":
     screen = console(error=True)
 
     class PrintingProgress(AuditProgress):
+        def on_note(self, note: str) -> None:
+            screen.print(cell(note), soft_wrap=True, highlight=False)
+
         def on_choice(self, choice: Choice) -> None:
-            screen.print(
-                cell(f"{choice.name}: {choice.value} ({choice.why}; {choice.option})"),
-                soft_wrap=True,
-                highlight=False,
-            )
+            self.on_note(f"{choice.name}: {choice.value} ({choice.why}; {choice.option})")
 
         def reading(self) -> AbstractContextManager[CountBar]:
             return CountBar(screen, "reading images")
@@ -225,6 +238,6 @@ def printing_progress() -> "AuditProgress":
         @contextmanager
         def training(self, title: str, epochs: int) -> Iterator[TrainingProgress]:
             with bars(screen) as progress:
-                yield ProgressBar(progress, title, epochs)
+                yield ProgressBar(progress, title, epochs, set())
 
     return PrintingProgress()

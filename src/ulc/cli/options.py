@@ -52,7 +52,26 @@ PriorText = Annotated[
 ]
 Label = Annotated[str | None, typer.Option(help="Column of the labels.")]
 Image = Annotated[str | None, typer.Option(help="Column of image paths.")]
+Text = Annotated[str | None, typer.Option(help="Column of sentences to learn from.")]
+TextModel = Annotated[
+    str | None,
+    typer.Option(
+        help="How sentences become vectors: tfidf, model2vec:NAME or sentence-transformers:NAME. "
+        "Default: tfidf, which needs no weights."
+    ),
+]
 IdColumn = Annotated[str | None, typer.Option("--id", help="Column of the rows' names.")]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--sep",
+        help="What separates the columns of a CSV file: one character, or tab. "
+        "Default: found in the file.",
+    ),
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Encoding of a CSV file, such as cp1252. Default: found in it.")
+]
 TrueLabel = Annotated[str | None, typer.Option(help="Column of true labels, only for evaluation.")]
 Verified = Annotated[
     str | None, typer.Option(help="Column that marks the labels which a person has checked.")
@@ -83,19 +102,23 @@ class DataOptions:
 
     label: Label = None
     image: Image = None
+    text: Text = None
+    text_model: TextModel = None
     id_column: IdColumn = None
+    sep: Separator = None
+    encoding: Encoding = None
     true_label: TrueLabel = None
     verified: Verified = None
     features: Features = None
     size: Size = None
     skip_broken: SkipBroken = False
 
-    def data_spec(self, text: str) -> "DataSpec":
-        """The spec of the data that the user names by `text`."""
+    def data_spec(self, name: str) -> "DataSpec":
+        """The spec of the data that the user gives by this name."""
         from ulc.cli import parse
 
         options = {field.name: getattr(self, field.name) for field in fields(DataOptions)}
-        return parse.data(text, **options)
+        return parse.data(name, **options)
 
 
 @dataclass(frozen=True)

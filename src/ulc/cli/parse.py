@@ -10,11 +10,15 @@ from ulc.errors import InputError
 
 
 def data(
-    text: str,
+    name: str,
     *,
     label: str | None = None,
     image: str | None = None,
+    text: str | None = None,
+    text_model: str | None = None,
     id_column: str | None = None,
+    sep: str | None = None,
+    encoding: str | None = None,
     true_label: str | None = None,
     verified: str | None = None,
     features: str | None = None,
@@ -25,14 +29,18 @@ def data(
     options = {
         "label": label,
         "image": image,
+        "text": text,
+        "text_model": text_model,
         "id": id_column,
+        "sep": sep,
+        "encoding": encoding,
         "true": true_label,
         "verified": verified,
         "features": names(features, "--features"),
         "size": size,
         "skip_broken": skip_broken or None,
     }
-    return data_spec(text, options)
+    return data_spec(name, options)
 
 
 def imbalance(text: str) -> ImbalanceSpec:

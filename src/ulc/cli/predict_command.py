@@ -9,11 +9,13 @@ import typer
 
 from ulc.cli.options import (
     Device,
+    Encoding,
     IdColumn,
     Image,
     Json,
     PriorText,
     Quiet,
+    Separator,
     SkipBroken,
     Trust,
 )
@@ -44,6 +46,8 @@ def predict(
     label: Annotated[str | None, typer.Option(help="Column of labels to score.")] = None,
     image: Image = None,
     id_column: IdColumn = None,
+    sep: Separator = None,
+    encoding: Encoding = None,
     skip_broken: SkipBroken = False,
     cache: Annotated[
         Path | None,
@@ -65,7 +69,14 @@ def predict(
     assumed = check_prior_name(prior)
     if out is not None:
         table.check_table_file(out, data)
-    options = {"label": label, "image": image, "id": id_column, "skip_broken": skip_broken or None}
+    options = {
+        "label": label,
+        "image": image,
+        "id": id_column,
+        "sep": sep,
+        "encoding": encoding,
+        "skip_broken": skip_broken or None,
+    }
     spec = data_spec(data, options)
     predictor = Predictor.open(RunFolder.open(run), choose_device(device), trust=trust)
     found = with_bars(predictor, spec, {"prior": assumed, "cache": cache}, show=not quiet)

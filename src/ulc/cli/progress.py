@@ -35,12 +35,16 @@ def bars(console: Console) -> Iterator[Progress]:
 
 
 class ProgressBar(TrainingProgress):
-    """The progress bar of one training."""
+    """The progress bar of one training.
 
-    def __init__(self, progress: Progress, title: str, epochs: int) -> None:
+    said: notes that were printed before, which are not printed again
+    """
+
+    def __init__(self, progress: Progress, title: str, epochs: int, said: set[str]) -> None:
         self.progress = progress
         self.title = cell(title)
         self.epochs = epochs
+        self.said = said
         self.task: TaskID | None = None
         self.reading: TaskID | None = None
         self.last_step = 0.0
@@ -51,6 +55,12 @@ class ProgressBar(TrainingProgress):
             self.reading = self.progress.add_task("reading images", total=total, values="")
         self.progress.start()
         self.progress.update(self.reading, completed=done)
+
+    def on_note(self, note: str) -> None:
+        """Print a sentence about the data above the bars."""
+        if note not in self.said:
+            self.said.add(note)
+            self.progress.console.print(note, soft_wrap=True, highlight=False, markup=False)
 
     def move(self, completed: int, values: str) -> None:
         """Show the number of completed epochs, and the values as text."""

@@ -139,8 +139,9 @@ def progress_bars(*, show: bool) -> "Iterator[NewProgress]":
         return
     from ulc.cli.progress import ProgressBar, bars
 
+    said: set[str] = set()
     with bars(console(error=True)) as progress:
-        yield lambda title, spec: ProgressBar(progress, title, spec.epochs)
+        yield lambda title, spec: ProgressBar(progress, title, spec.epochs, said)
 
 
 def print_results(done: "dict[str, RunFolder]", *, as_json: bool, quiet: bool) -> None:

@@ -1,5 +1,6 @@
 """Kinds of table columns (numbers, booleans, dates, text) and how to parse them."""
 
+import re
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +18,11 @@ WANTED = {"number": "a number", "boolean": "yes or no", "date": "a date such as 
 WORDS = {"true": 1, "yes": 1, "t": 1, "y": 1, "1": 1, "false": 0, "no": 0, "f": 0, "n": 0, "0": 0}
 GLANCE = 100  # number of values tried first, because most columns of another kind fail there
 LARGEST = float(np.finfo(np.float32).max)
+# A word: up to three signs of Chinese or Japanese, or a run of other signs without spaces.
+WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{1,3}|[^\s\u3040-\u30ff\u3400-\u9fff]+")
+FEWEST_WORDS = 3  # mean number of words in a column of sentences
+FEWEST_SENTENCES = 50  # that differ; with fewer, more than half of the values must differ
+SAMPLE = 1_000  # values that are looked at
 
 
 def infer_kind(values: "pd.Series[Any]") -> Kind:
@@ -40,7 +46,7 @@ def convert_numeric_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
     found = np.full(len(values), np.nan)
     there = values.notna().to_numpy(bool)
     found[there] = parse(values[there], "number")
-    return pd.Series(found)
+    return pd.Series(found, values.index)
 
 
 def all_readable_as(present: "pd.Series[Any]", kind: Numeric) -> bool:
@@ -60,7 +66,7 @@ def to_numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
     if wrong.any():
         row = int(wrong.argmax())
         raise InputError(
-            f"{where}: row {row + 1} below the header is '{values.iloc[row]}'; "
+            f"{where}: row {values.index[row] + 1} below the header is '{values.iloc[row]}'; "
             f"give {WANTED[kind]} or nothing"
         )
     return np.where(np.abs(found) > LARGEST, np.nan, found)
@@ -102,6 +108,18 @@ def to_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
     """Return values as text without surrounding spaces; missing values stay missing."""
     text = values.astype(object).where(values.notna(), None)
     return text.map(lambda value: None if value is None else str(value).strip()).astype(object)
+
+
+def looks_like_text(values: "pd.Series[Any]") -> bool:
+    """Whether a column holds sentences: three words or more in the mean, few repeated values."""
+    present = to_text(values.dropna()[:SAMPLE])
+    if len(present) == 0 or is_number(values) or holds_lists(values):
+        return False
+    words = [len(WORD.findall(each)) for each in present]
+    enough = min(FEWEST_SENTENCES, len(present) / 2)
+    if np.mean(words) < FEWEST_WORDS or present.nunique() <= enough:
+        return False
+    return infer_kind(present) == "category"
 
 
 def holds_lists(values: "pd.Series[Any]") -> bool:

@@ -126,7 +126,7 @@ def listed_images(path: Path, data: DataSpec) -> list[Path]:
     from ulc.data.sources.frame import image_column, image_paths
     from ulc.data.sources.table import read_table
 
-    table = read_table(path)
+    table = read_table(path, data)
     column = image_column(table, data)
     if column is None:
         raise LookupError(f"{path}: no column of images")

@@ -26,6 +26,7 @@ from ulc.typing import CountCallback, Integers
 
 if TYPE_CHECKING:
     from ulc.data.table_encoding import TableEncoding
+    from ulc.data.text.encoding import TextEncoding
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Prepared:
     learned: positions of the rows that are trained on
     identity: of all rows, with labels as given to the algorithm, and of the test set
     held_out: the other rows; None: every row is trained on
-    ids, verified, encoding, embedding: fields of `Source`, for all rows
+    notes, warnings, ids, verified, nearly_empty, encoding, text, embedding: fields of `Source`, for
+        all rows
     """
 
     all_rows: TensorData
@@ -48,10 +50,14 @@ class Prepared:
     class_names: tuple[str, ...]
     facts: dict[str, Any]
     identity: DataIdentity
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     held_out: HeldOutRows | None = None
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
+    nearly_empty: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
+    text: "TextEncoding | None" = None
     embedding: dict[str, NDArray[Any]] | None = None
 
     def with_all_rows(self) -> Self:
@@ -138,6 +144,7 @@ def label(
         true=true,
         ids=None if source.ids is None else tuple(source.ids[i] for i in kept),
         verified=verified,
+        nearly_empty=None if source.nearly_empty is None else source.nearly_empty[kept],
     )
     return Labelled(cut, given, true)
 
@@ -211,9 +218,13 @@ def prepare(
         class_names=source.class_names,
         facts=describe_data(labelled, truth),
         identity=identify(source, spec.data, spec.noise.file, began),
+        notes=source.notes,
+        warnings=source.warnings,
         ids=source.ids,
         verified=source.verified,
+        nearly_empty=source.nearly_empty,
         encoding=source.encoding,
+        text=source.text,
         embedding=source.embedding,
     )
     if not spec.held_out:
@@ -236,6 +247,10 @@ def describe_data(labelled: Labelled, truth: Truth) -> dict[str, Any]:
     }
     if labelled.source.skipped:
         content["skipped"] = list(labelled.source.skipped)
+    if labelled.source.unlabelled:
+        content["unlabelled"] = labelled.source.unlabelled
+    if labelled.source.warnings:
+        content["warnings"] = list(labelled.source.warnings)
     if labelled.source.verified is not None:
         content["verified"] = int(labelled.source.verified.sum())
     if labelled.true is not None:

@@ -4,6 +4,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ulc.config import Spec
 from ulc.data.columns import (
@@ -11,12 +12,15 @@ from ulc.data.columns import (
     convert_numeric_text,
     holds_lists,
     infer_kind,
+    looks_like_text,
     to_numbers,
     to_text,
 )
 from ulc.errors import InputError
 from ulc.typing import Floats
 
+MOST_MARK = 3.0  # largest standardised mark of a missing value, however rare they are
+NEARLY_EMPTY = 0.8  # share of missing values from which on a row says nothing
 MOST_LEVELS = 50  # most levels of a category that are encoded separately
 
 
@@ -24,7 +28,8 @@ class TableColumn(Spec):
     """Encoding of one column.
 
     A number, a boolean or a date becomes one number; a category becomes one-hot. If the column has
-    missing values, one more number marks them. Each number is standardised.
+    missing values, one more number marks them, the last. Each number is standardised; a rare mark
+    would become very large, so it is capped.
 
     fill: number that replaces a missing value: the median
     missing: whether the fitted column has missing values
@@ -55,8 +60,10 @@ class TableColumn(Spec):
             column = cls(name=name, kind=kind, fill=fill, missing=bool(gap.any()))
         raw = column.encode(values, where)
         constant = raw.min(0) == raw.max(0)
-        scale = {"mean": tuple(raw.mean(0)), "std": tuple(np.where(constant, 0.0, raw.std(0)))}
-        return column.model_copy(update=scale)
+        mean, std = raw.mean(0), np.where(constant, 0.0, raw.std(0))
+        if column.missing and std[-1] > 0:
+            std[-1] = max(std[-1], (1 - mean[-1]) / MOST_MARK)
+        return column.model_copy(update={"mean": tuple(mean), "std": tuple(std)})
 
     @property
     def width(self) -> int:
@@ -136,6 +143,12 @@ class TableEncoding(Spec):
             )
         return cls(columns=tuple(columns), left_out=left_out)
 
+    def nearly_empty(self, table: pd.DataFrame) -> NDArray[np.bool_]:
+        """Return the (N,) mask of the rows that have hardly any value in the columns used."""
+        missing = table[[column.name for column in self.columns]].isna().to_numpy(bool)
+        mask: NDArray[np.bool_] = missing.mean(axis=1) >= NEARLY_EMPTY
+        return mask
+
     def transform(self, table: pd.DataFrame, where: str) -> Floats:
         """Encode the rows of the fitted table, or of a new one, as (N, D) vectors."""
         parts = []
@@ -156,6 +169,8 @@ def reason_to_leave_out(values: "pd.Series[Any]", where: str) -> str | None:
             f"{where}: its values are lists; name the columns to learn from as `features`, "
             "or save the lists as the rows of X in an npz file"
         )
+    if looks_like_text(values):
+        return f"sentences; learn from them with --text {values.name}"
     different = values.nunique()
     if different + values.isna().any() <= 1:
         return "constant"

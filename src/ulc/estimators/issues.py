@@ -30,17 +30,19 @@ ENOUGH = 100  # rows; with fewer there is no warning
 
 def find_label_issues(  # noqa: PLR0913 (one of three outputs, and options)
     labels: Any,
-    losses: Any = None,
     pred_probs: Any = None,
-    features: Any = None,
     *,
+    losses: Any = None,
+    features: Any = None,
     classes: Any = None,
     random_state: RandomState = None,
 ) -> "DataFrame":
     """Judge (N,) labels by exactly one of three outputs; return a frame in the order of labels.
 
-    losses: (N,) cross entropy of each given label, out of sample
+    The first two arguments are those of cleanlab's function of this name.
+
     pred_probs: (N, K) class probabilities, out of sample; column k belongs to `classes[k]`
+    losses: (N,) cross entropy of each given label, out of sample
     features: (N, D) embeddings, or images; a ULCClassifier is trained on them
     classes: the K labels in the order of the columns; None: integers below K are numbers of
         columns, other labels are sorted
@@ -119,9 +121,20 @@ def clean_probability(losses: Floats, given: Integers, classes: int) -> Floats:
 
 def check_given_labels(labels: Any) -> NDArray[Any]:
     """Labels of any kind as an (N,) array; raise an InputError if the shape is another."""
-    array = np.asarray(tensor_to_array(labels))
+    try:
+        array = np.asarray(tensor_to_array(labels))
+    except ValueError:  # lists of different lengths
+        raise InputError("labels are lists; give one label for each row") from None
+    if array.ndim == 2 and array.dtype.kind == "f":
+        raise InputError(
+            f"labels have shape {array.shape}, as probabilities have; give the labels first, then "
+            "pred_probs"
+        )
     if array.ndim != 1 or len(array) == 0:
         raise InputError(f"labels have shape {array.shape}; give one label for each row")
+    missing = [row for row, each in enumerate(array.tolist()) if each is None or each != each]
+    if missing:
+        raise InputError(f"labels: row {missing[0]} has no label; leave such rows out")
     return array
 
 
@@ -130,7 +143,12 @@ def check_finite(values: Any, what: str) -> Floats:
 
     what: name of the values, for the message
     """
-    array = np.asarray(tensor_to_array(values), np.float64)
+    try:
+        array = np.asarray(tensor_to_array(values), np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{what} hold values that are no numbers; give an array of numbers"
+        ) from None
     if not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0, 0])
         raise InputError(f"{what} hold a missing or infinite value in row {row}; fill or remove it")
@@ -139,15 +157,25 @@ def check_finite(values: Any, what: str) -> Floats:
 
 def check_probabilities(probability: Floats, count: int) -> None:
     """Raise an InputError unless each label has a distribution over two or more classes."""
+    if probability.ndim == 1:
+        raise InputError(
+            f"pred_probs have shape {probability.shape}; give a probability for each class, "
+            "(N, K), or losses as losses="
+        )
     if probability.ndim != 2 or probability.shape[0] != count or probability.shape[1] < 2:
         raise InputError(
             f"pred_probs have shape {probability.shape}; give {count} rows with a probability for "
             "each class"
         )
-    wrong = (probability < 0).any(1) | (np.abs(probability.sum(1) - 1) > 1e-3)
+    sums = probability.sum(1)
+    wrong = (probability < 0).any(1) | (np.abs(sums - 1) > 1e-3)
     if wrong.any():
+        row = int(wrong.argmax())
+        what = (
+            "has a negative value" if (probability[row] < 0).any() else f"sums to {sums[row]:.4g}"
+        )
         raise InputError(
-            f"pred_probs: row {int(wrong.argmax())} is no distribution; "
+            f"pred_probs: row {row} is no distribution, it {what}; "
             "give probabilities that sum to 1, not logits"
         )
 
@@ -161,6 +189,12 @@ def number_labels(labels: NDArray[Any], count: int, classes: Any) -> tuple[NDArr
     if classes is None and whole:
         return np.arange(count), labels.astype(np.int64)
     names = np.unique(labels) if classes is None else np.asarray(tensor_to_array(classes))
+    if classes is None and len(names) != count and labels.dtype.kind in "iu":
+        outside = labels[(labels < 0) | (labels >= count)][0]
+        raise InputError(
+            f"label {outside} is outside the columns 0 to {count - 1} of pred_probs; correct it, "
+            "or give classes= in the order of the columns"
+        )
     if len(names) != count:
         raise InputError(
             f"pred_probs have {count} columns for {len(names)} classes; "

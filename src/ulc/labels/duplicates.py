@@ -41,8 +41,15 @@ class Copies:
         return self.rows[start : start + self.sizes[number]]
 
 
-def find_copies(inputs: NDArray[Any]) -> Copies:
-    """Groups of (N, …) inputs that are equal byte by byte."""
+def find_copies(inputs: NDArray[Any], left_out: NDArray[np.bool_] | None = None) -> Copies:
+    """Groups of (N, …) inputs that are equal byte by byte.
+
+    left_out: (N,) mask of rows that do not count; None: all rows count
+    """
+    if left_out is not None and left_out.any():
+        kept = np.flatnonzero(~left_out)
+        found = find_copies(inputs[kept])
+        return Copies(kept[found.rows], found.starts)
     rows = as_bytes(inputs)
     hashes = hash_rows(rows)
     _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)

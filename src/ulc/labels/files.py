@@ -23,6 +23,7 @@ class LabelFiles:
     ids: names of the rows in the source; None: their positions
     verified: (N,) mask of the labels that a person checked; None: the data do not say
     inputs: (N, …) inputs of the rows, to find copies; None: copies are not searched
+    nearly_empty: (N,) mask of the rows whose inputs say nothing about their labels; None: no row
     """
 
     judgement: Judgement
@@ -31,13 +32,15 @@ class LabelFiles:
     ids: Sequence[str] | None = None
     verified: NDArray[np.bool_] | None = None
     inputs: NDArray[Any] | None = None
+    nearly_empty: NDArray[np.bool_] | None = None
 
     @property
     def judgement_with_verified(self) -> Judgement:
-        """The judgement, with clean probability 1 for verified labels."""
-        if self.verified is None:
-            return self.judgement
-        return self.judgement.with_verified(self.verified)
+        """The judgement, with clean probability 1 for verified labels; empty rows are no issues."""
+        judgement = self.judgement
+        if self.nearly_empty is not None and self.nearly_empty.any():
+            judgement = judgement.without_evidence(self.nearly_empty, self.threshold)
+        return judgement if self.verified is None else judgement.with_verified(self.verified)
 
     def write(self, folder: RunFolder) -> None:
         """Write all files about labels.
@@ -53,7 +56,12 @@ class LabelFiles:
         if find_spec("pyarrow") is not None:
             folder.write("labels.parquet", as_parquet(table))
         folder.write("corrected.csv", as_csv(corrected_columns(*shared, self.ids)))
-        copies = None if self.inputs is None else find_copies(self.inputs)
-        folder.write_json("health.json", health(*shared, ids=self.ids, copies=copies))
+        copies = None if self.inputs is None else find_copies(self.inputs, self.nearly_empty)
+        content = health(*shared, ids=self.ids, copies=copies)
+        if self.nearly_empty is not None and self.nearly_empty.any():
+            rows = np.flatnonzero(self.nearly_empty).tolist()
+            names = rows if self.ids is None else [self.ids[row] for row in rows]
+            content["nearly_empty"] = {"rows": len(rows), "ids": names}
+        folder.write_json("health.json", content)
         if self.verified is not None:
             folder.write_json("verified.json", np.flatnonzero(self.verified).tolist())

@@ -88,6 +88,22 @@ class Judgement:
         posterior[verified, self.given[verified]] = 1
         return replace(self, clean_probability=clean, posterior=posterior)
 
+    def without_evidence(self, rows: NDArray[np.bool_], threshold: float) -> Self:
+        """The same judgement, in which the labels of the (N,) mask are no issues.
+
+        Nothing is known about these rows, so each label gets the mean clean probability of the
+        other rows, at least `threshold`.
+        """
+        others = self.clean_probability[~rows]
+        mean = max(float(others.mean()) if len(others) else 1.0, threshold)
+        clean = np.where(rows, mean, self.clean_probability).astype(self.clean_probability.dtype)
+        if self.posterior is None:
+            return replace(self, clean_probability=clean)
+        posterior = self.posterior.copy()
+        posterior[rows] = (1 - mean) / max(posterior.shape[1] - 1, 1)
+        posterior[rows, self.given[rows]] = mean
+        return replace(self, clean_probability=clean, posterior=posterior)
+
     def with_posterior(self, posterior: Floats) -> Self:
         """The same judgement, with labels scored by the (N, K) posterior of a confusion model."""
         clean = posterior[np.arange(len(self.given)), self.given]

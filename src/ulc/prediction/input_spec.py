@@ -11,6 +11,7 @@ from ulc.errors import InputError
 
 if TYPE_CHECKING:
     from ulc.data.table_encoding import TableEncoding
+    from ulc.data.text.encoding import TextEncoding
 
 GREY = np.array([19595, 38470, 7471])  # Pillow's weights of red, green and blue, times 65536
 
@@ -22,7 +23,8 @@ class ModelInput:
     trained: spec of the training data; its column names are the default for new tables
     image: (channels, height, width) of images; 0 channels: grey or colour; None: takes no images
     vector: length of a row of X in an npz file; None: takes no vectors
-    encoding: how a table's columns become vectors; None: takes no tables
+    encoding: how a table's columns become vectors; None: takes no tables of features
+    text: how the sentences in a table's column become vectors; None: takes no sentences
     """
 
     class_names: tuple[str, ...]
@@ -30,11 +32,28 @@ class ModelInput:
     image: tuple[int, int, int] | None = None
     vector: int | None = None
     encoding: "TableEncoding | None" = None
+    text: "TextEncoding | None" = None
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Return the names of the columns that the run knows as features, used or not."""
+        if self.text is not None:
+            return frozenset({self.text.column})
+        if self.encoding is None:
+            return frozenset()
+        return frozenset(each.name for each in self.encoding.columns) | set(self.encoding.left_out)
+
+    @property
+    def vectors(self) -> "TableEncoding | TextEncoding | None":
+        """Return how the rows of a table become vectors; None: they do not."""
+        return self.encoding or self.text
 
     def __str__(self) -> str:
         """Return what the model takes and how to give it, for error messages."""
         if self.encoding is not None:
             return "a table; give one with the same columns"
+        if self.text is not None:
+            return f"sentences; give a table with them in a column '{self.text.column}'"
         if self.image is not None:
             return "images; give a folder of them, or a table with a column of their paths"
         return f"vectors of {self.vector} numbers; give them as X of an npz file"

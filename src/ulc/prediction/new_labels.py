@@ -41,9 +41,7 @@ def find_ids_and_labels(
     columns = list(table.columns)
     check_columns(columns, spec, where)
     spec = fill_in_columns(spec, model_input.trained, columns)
-    encoding = model_input.encoding
-    learned = {each.name for each in encoding.columns} | set(encoding.left_out) if encoding else {}
-    others = [name for name in columns if name not in learned]
+    others = [name for name in columns if name not in model_input.columns]
     label, name = spec.label or first_present(LABEL, others), spec.id or first_present(ID, others)
     ids = None if name is None else require_texts(table[name], f"{where}: column '{name}'", "id")
     labels: Labels | None = None

@@ -103,7 +103,7 @@ def rows_from_table(
     from ulc.data.sources.table import read_table
 
     return rows_from_frame(
-        NewTable(str(path), read_table(path), path.parent), spec, model_input, on_progress
+        NewTable(str(path), read_table(path, spec), path.parent), spec, model_input, on_progress
     )
 
 
@@ -128,8 +128,8 @@ def rows_from_frame(
 
     where, frame = table.where, table.frame
     notes = find_ids_and_labels(frame, spec, model_input, where)
-    if model_input.encoding is not None:
-        return NewRows(where, model_input.encoding.transform(frame, where), notes.ids, notes.labels)
+    if model_input.vectors is not None:
+        return NewRows(where, model_input.vectors.transform(frame, where), notes.ids, notes.labels)
     if model_input.image is None:
         raise InputError(f"{where}: a table, but the run learned from {model_input}")
     image = image_column(frame, fill_in_columns(spec, model_input.trained, list(frame.columns)))
@@ -156,7 +156,7 @@ def rows_from_huggingface(
     features = split.features
     images = [name for name in features if huggingface.is_image(features[name])]
     table = huggingface.to_frame(split, [name for name in features if name not in images])
-    if model_input.encoding is not None or not images:
+    if model_input.vectors is not None or not images:
         return rows_from_frame(NewTable(where, table, path), spec, model_input, on_progress)
     image = spec.image or fill_in_columns(spec, model_input.trained, images).image or images[0]
     if image not in images:

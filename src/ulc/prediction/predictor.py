@@ -4,7 +4,7 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,6 +25,9 @@ from ulc.prediction.new_rows import NewRows, load_new_rows
 from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model, Uncertainty
 from ulc.typing import CountCallback, Floats, Integers
+
+if TYPE_CHECKING:
+    from ulc.data.text.encoding import TextEncoding
 
 MOST_PASSES = 10_000  # dropout passes; more would take hours
 SHOWN = 10  # most class names in an error message
@@ -193,12 +196,24 @@ def find_model_input(
         where = str(folder.path / "encoding.json")
         encoding = checked(TableEncoding, folder.read_json("encoding.json"), where=where)
         return ModelInput(names, trained, encoding=encoding)
+    if folder.has("text.npz"):
+        return ModelInput(names, trained, text=read_text_encoding(folder))
     if embedding is not None:
         return ModelInput(names, trained, (0, embedding.height, embedding.width), vector=shape[0])
     if len(shape) == 3:
         channels, height, width = shape
         return ModelInput(names, trained, (channels, height, width))
     return ModelInput(names, trained, vector=shape[0])
+
+
+def read_text_encoding(folder: RunFolder) -> "TextEncoding":
+    """Read how the run's sentences became vectors."""
+    from ulc.data.text.encoding import TextEncoding
+
+    try:
+        return TextEncoding.read(folder.read_arrays("text.npz"))
+    except (KeyError, ValueError) as error:
+        raise folder.damaged("text.npz", error) from None
 
 
 def name_classes(values: Integers, class_names: tuple[str, ...]) -> NDArray[Any]:

@@ -74,7 +74,7 @@ class Run:
         """Predict new data; return the table that `ulc predict` writes, one row for each input.
 
         data: a path, as for the command; a data frame with the columns that the run learned from;
-            or an array of vectors or of uint8 images
+            an array of vectors or of uint8 images; or a list of sentences
         labels: labels to score if `data` is an array; a path or a frame has a column for them
         prior: class frequencies to assume in the new data
         probabilities: add a column with the probability of each class
@@ -110,4 +110,13 @@ def read_new_rows(
         spec = checked(DataSpec, {"source": "table"} | options, where="options")
         table = data.reset_index(drop=True).set_axis(data.columns.map(str), axis=1)
         return rows_from_frame(NewTable("data", table, Path()), spec, model_input)
+    if model_input.text is not None:
+        import pandas as pd
+
+        table = pd.DataFrame({model_input.text.column: list(data)})
+        if labels is not None:
+            table["label"] = list(labels)
+        return rows_from_frame(
+            NewTable("data", table, Path()), DataSpec(source="table"), model_input
+        )
     return rows_from_array(data, model_input, labels)

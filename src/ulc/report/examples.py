@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 WIDEST = 32  # longer vectors are not shown: people cannot read embeddings
 LONGEST = 120  # characters of a value
+LONGEST_SENTENCE = 600  # characters of a value in a column of sentences
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Wanted:
     rows: positions in the training data; ids: names of these rows; None: the data have no ids
     total: number of rows of the training data
     skipped: names of the images that the run could not read and left out
+    unlabelled: number of rows without a label, which the run left out
     """
 
     spec: RunSpec
@@ -61,6 +63,7 @@ class Wanted:
     ids: Sequence[str] | None
     total: int
     skipped: frozenset[str] = field(default_factory=frozenset)
+    unlabelled: int = 0
 
     @property
     def source_rows(self) -> Integers:
@@ -87,7 +90,12 @@ def find_examples(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) 
     """Pictures or values of the rows, or a note that says why there are none."""
     facts = folder.read_json("data.json")
     wanted = Wanted(
-        folder.spec, rows, ids, int(facts["examples"]), frozenset(facts.get("skipped", ()))
+        folder.spec,
+        rows,
+        ids,
+        int(facts["examples"]),
+        frozenset(facts.get("skipped", ())),
+        int(facts.get("unlabelled", 0)),
     )
     if len(rows) == 0:
         return Examples()
@@ -151,7 +159,8 @@ def from_table(wanted: Wanted) -> Examples:
     from ulc.data.sources.frame import image_column
 
     data = wanted.spec.data
-    table = table_rows(wanted.path, wanted.source_rows, wanted.source_total, keep=unskipped(wanted))
+    rows, total = wanted.source_rows, wanted.source_total
+    table = table_rows(wanted.path, rows, total, data, keep=unskipped(wanted))
     check_ids(table, wanted)
     image = image_column(table, data)
     if image is None:
@@ -163,14 +172,19 @@ def from_table(wanted: Wanted) -> Examples:
 
 def unskipped(wanted: Wanted) -> Callable[["pd.DataFrame"], NDArray[np.bool_]] | None:
     """A function from a table to the mask of rows that the run read; None: it read all rows."""
-    if not wanted.skipped:
+    if not wanted.skipped and not wanted.unlabelled:
         return None
-    from ulc.data.sources.frame import image_column
+    from ulc.data.sources.frame import ColumnRoles, has_text, image_column
 
     def keep(table: "pd.DataFrame") -> NDArray[np.bool_]:
-        image = image_column(table, wanted.spec.data)
-        names = [printable_path(wanted.path.parent / str(text)) for text in table[image]]
-        return np.array([name not in wanted.skipped for name in names], bool)
+        data = wanted.spec.data
+        roles = ColumnRoles.choose(list(table.columns), data, str(wanted.path))
+        kept = has_text(table[roles.label])
+        image = image_column(table, data)
+        if wanted.skipped and image is not None:
+            names = [printable_path(wanted.path.parent / str(text)) for text in table[image]]
+            kept &= np.array([name not in wanted.skipped for name in names], bool)
+        return kept
 
     return keep
 
@@ -188,14 +202,24 @@ def check_ids(table: "pd.DataFrame", wanted: Wanted) -> None:
 
 
 def from_frame(table: "pd.DataFrame", wanted: Wanted) -> Examples:
-    """The values of the feature columns of a table."""
+    """The values of the feature columns of a table, or its sentences."""
+    from ulc.data.columns import looks_like_text
     from ulc.data.sources.frame import ColumnRoles
 
     roles = ColumnRoles.choose(list(table.columns), wanted.spec.data, str(wanted.path))
     chosen = table[list(roles.features)].astype(object)
     shown = chosen.where(chosen.notna(), None)
+    lengths = [
+        LONGEST_SENTENCE
+        if name == wanted.spec.data.text or looks_like_text(table[name])
+        else LONGEST
+        for name in roles.features
+    ]
     values = [
-        ["–" if value is None else str(value)[:LONGEST] for value in row]
+        [
+            "–" if value is None else str(value)[:length]
+            for value, length in zip(row, lengths, strict=True)
+        ]
         for row in shown.itertuples(index=False, name=None)
     ]
     return Examples(columns=tuple(map(str, roles.features)), values=values)
@@ -204,17 +228,22 @@ def from_frame(table: "pd.DataFrame", wanted: Wanted) -> Examples:
 def from_huggingface(wanted: Wanted) -> Examples:
     """Rows of a Hugging Face data set: their pictures or their values."""
     from ulc.data.sources import huggingface
+    from ulc.data.sources.frame import ColumnRoles, labelled_rows
 
     train, where = huggingface.read_splits(wanted.path).train, str(wanted.path)
     kept = np.arange(len(train))
     if wanted.skipped:
         kept = kept[[f"{where}: train, row {row}" not in wanted.skipped for row in kept]]
+    if wanted.unlabelled:
+        roles = ColumnRoles.choose(list(train.features), wanted.spec.data, where)
+        labels = huggingface.to_frame(train, [roles.label])
+        kept = kept[labelled_rows(labels, roles, where)[kept]]
     if wanted.source_total not in (None, len(kept)):
         raise InputError(f"{where} has changed since the run; train again to see its rows")
     selected = train.select(kept[wanted.source_rows])
     images = [name for name, kind in train.features.items() if huggingface.is_image(kind)]
     data = wanted.spec.data
-    image = data.image or next(iter([] if data.features else images), None)
+    image = data.image or next(iter([] if data.features or data.text else images), None)
     if image is None:
         others = [name for name in train.features if name not in images]
         return from_frame(huggingface.to_frame(selected, others), wanted)

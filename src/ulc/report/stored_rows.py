@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ulc.config import DataSpec
+
 BLOCK = 20_000  # rows of a table in memory at a time
 BYTES = 16_000_000  # size of the part of an array in memory at a time
 
@@ -46,18 +48,20 @@ def table_rows(
     path: Path,
     rows: Integers,
     total: int | None,
+    spec: "DataSpec | None" = None,
     keep: "Callable[[pd.DataFrame], NDArray[np.bool_]] | None" = None,
 ) -> "pd.DataFrame":
     """The rows of a table at positions `rows`, in that order.
 
     total: number of rows in the run; None: not checked
+    spec: of the data, with the table's separator and encoding; None: both are found in the file
     keep: function from a block to the mask of its rows that count, as positions and for `total`;
         None: all rows count
     """
     import pandas as pd
 
     parts, places, seen = [], [], 0
-    for block in table_blocks(path):
+    for block in table_blocks(path, spec):
         counted = block if keep is None else block[keep(block)]
         here = np.flatnonzero((rows >= seen) & (rows < seen + len(counted)))
         parts.append(counted.iloc[rows[here] - seen])
@@ -68,11 +72,12 @@ def table_rows(
     return pd.concat(parts, ignore_index=True).iloc[order]
 
 
-def table_blocks(path: Path) -> "Iterator[pd.DataFrame]":
+def table_blocks(path: Path, spec: "DataSpec | None" = None) -> "Iterator[pd.DataFrame]":
     """The table block by block, read as `ulc.data.sources.table` reads it."""
     import pandas as pd
 
-    from ulc.data.sources.table import SEPARATORS, read_header, read_table, text_options
+    from ulc.data.sources.table import read_header, read_table, text_options
+    from ulc.data.sources.text_format import SEPARATORS, find_format
 
     suffix = path.suffix.lower()
     if suffix == ".parquet":
@@ -82,8 +87,9 @@ def table_blocks(path: Path) -> "Iterator[pd.DataFrame]":
             block = batch.to_pandas()
             yield block.set_axis(block.columns.map(str), axis=1)
     elif path.is_file() and suffix in SEPARATORS:
-        names = read_header(path, SEPARATORS[suffix])
-        with pd.read_csv(path, chunksize=BLOCK, **text_options(names, SEPARATORS[suffix])) as read:
+        form = find_format(path, spec)
+        names = read_header(path, form)
+        with pd.read_csv(path, chunksize=BLOCK, **text_options(names, form)) as read:
             for block in read:
                 yield block.set_axis(names, axis=1)
     else:

@@ -26,10 +26,10 @@ class RunFolder:
 
     Always: checksums.json, identity.json (of the data), spec.toml, environment.json, data.json,
     records.jsonl, checkpoint.pt. If they apply: ids.json (rows with ids), encoding.json (tables),
-    embedding.npz (embedded images), verified.json (labels that somebody has checked), audit.json
-    (audits). When the run ends: judgement.npz, labels.csv, labels.parquet (with pyarrow),
-    corrected.csv, health.json, outputs.npz, model.safetensors, model.json, summary.json and, last,
-    done.
+    text.npz (sentences), embedding.npz (images), verified.json (labels that somebody has checked),
+    audit.json (audits). When the run ends: judgement.npz, labels.csv, labels.parquet (with
+    pyarrow), corrected.csv, health.json, outputs.npz, model.safetensors, model.json, summary.json
+    and, last, done.
     """
 
     def __init__(self, path: Path) -> None:

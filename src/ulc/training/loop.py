@@ -20,6 +20,9 @@ class TrainingProgress:
     def on_read(self, done: int, total: int) -> None:
         """Called while images are read, with the numbers of read images and of all images."""
 
+    def on_note(self, note: str) -> None:
+        """Called before training, with a sentence about the data or a warning."""
+
     def on_step(self, epoch: int, averages: Averages) -> None:
         """Called after each step of an epoch, with the running means of the epoch."""
 

@@ -53,7 +53,7 @@ def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     # Everything that can be wrong with the input is found before anything is written.
     chosen = choose_device(device)
     progress = progress or TrainingProgress()
-    prepared = prepared or prepare(spec, chosen, progress.on_read)
+    prepared = prepared or prepare_noted(spec, chosen, progress)
     folder = placing.place(path, prepared.identity)
     if folder.done:
         check_own_code(folder, spec)
@@ -77,8 +77,16 @@ def resume(
         return folder
     chosen = choose_device(device)
     progress = progress or TrainingProgress()
-    prepared = prepare(spec, chosen, progress.on_read)
+    prepared = prepare_noted(spec, chosen, progress)
     return train_at(path, spec, prepared, chosen, progress, SAVE_EVERY)
+
+
+def prepare_noted(spec: RunSpec, device: torch.device, progress: TrainingProgress) -> Prepared:
+    """Prepare the data, and pass notes and warnings about them to `progress`."""
+    prepared = prepare(spec, device, progress.on_read)
+    for note in (*prepared.notes, *(f"Warning: {each}" for each in prepared.warnings)):
+        progress.on_note(note)
+    return prepared
 
 
 def train_at(  # noqa: PLR0913 (all that a training consists of)
@@ -166,12 +174,14 @@ def build_algorithm(spec: RunSpec, prepared: Prepared, device: torch.device) -> 
 
 
 def write_data(folder: RunFolder, prepared: Prepared) -> None:
-    """Write data.json and, if the data have them, ids.json, encoding.json and embedding.npz."""
+    """Write data.json and, if they apply, ids.json, encoding.json, text.npz and embedding.npz."""
     folder.write_json("data.json", prepared.facts)
     if prepared.ids is not None:
         folder.write_json("ids.json", prepared.ids)
     if prepared.encoding is not None:
         folder.write_json("encoding.json", prepared.encoding.model_dump(mode="json"))
+    if prepared.text is not None:
+        folder.write_arrays("text.npz", prepared.text.arrays())
     if prepared.embedding is not None:
         folder.write_arrays("embedding.npz", prepared.embedding)
 
@@ -236,6 +246,7 @@ def write_results(training: Training, folder: RunFolder, judgement: Judgement) -
         prepared.ids,
         prepared.verified,
         prepared.all_rows.stored.cpu().numpy(),
+        prepared.nearly_empty,
     )
     labels.write(folder)
     outputs = algorithm.outputs()

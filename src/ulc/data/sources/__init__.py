@@ -1,20 +1,21 @@
 """Sources: the kinds of data sets that can be read, each with its reader."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 
 from ulc.config import DataSpec
 from ulc.data.sources import cifar, fashion, npz
 from ulc.data.sources.source import Source
+from ulc.data.sources.warnings import find_warnings
 from ulc.errors import InputError
 from ulc.typing import CountCallback
 
 Load = Callable[[Path, DataSpec, CountCallback], Source]
 # Options of sources that hold images, and of sources that have columns.
 PICTURES = ("size", "skip_broken")
-COLUMNS = ("label", "image", "id", "true", "verified", "features")
+COLUMNS = ("label", "image", "text", "text_model", "id", "true", "verified", "features")
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,10 @@ SOURCES = {
         PICTURES,
     ),
     "table": Reader(
-        "a table with a label column and feature columns or paths of images",
+        "a table with a label column and feature columns, sentences or paths of images",
         import_later("table"),
         "the file, .csv, .tsv or .parquet",
-        COLUMNS + PICTURES,
+        (*COLUMNS, *PICTURES, "sep", "encoding"),
     ),
     "huggingface": Reader(
         "a Hugging Face data set as `save_to_disk` writes it",
@@ -89,8 +90,13 @@ SOURCES = {
 
 
 def load_source(spec: DataSpec, on_progress: CountCallback | None = None) -> Source:
-    """Read the data set that `spec` names; `on_progress` is called after each image."""
-    return checked_reader(spec).load(Path(spec.path or ""), spec, on_progress or ignore_count)
+    """Read the data set that `spec` names, and warn of what looks wrong with it.
+
+    on_progress: called after each image; None: nothing is called
+    """
+    reader, path = checked_reader(spec), Path(spec.path or "")
+    source = reader.load(path, spec, on_progress or ignore_count)
+    return replace(source, warnings=source.warnings + find_warnings(source))
 
 
 def checked_reader(spec: DataSpec) -> Reader:

@@ -1,23 +1,48 @@
 """Read images from class folders, which may lie inside folders train and test."""
 
 import os
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ulc.config import DataSpec
 from ulc.data.sources.annotations import Annotations, number_labels
 from ulc.data.sources.pictures import SUFFIXES, Picture, Pictures
 from ulc.data.sources.source import Source
+from ulc.data.sources.warnings import SHOWN, name_some
 from ulc.errors import InputError
 from ulc.typing import CountCallback
 
 
 @dataclass(frozen=True)
 class LabelledPaths:
-    """Paths of images, and the class name of each image."""
+    """Paths of images, and the class name of each image.
+
+    empty: names of class folders without images
+    unread: number of other files, by ending
+    """
 
     paths: list[Path]
     labels: list[str]
+    empty: list[str] = field(default_factory=list)
+    unread: Counter[str] = field(default_factory=Counter)
+
+    def warnings(self) -> Iterator[str]:
+        """Warn of empty class folders and of files that are not read."""
+        if self.empty:
+            what = (
+                "1 class folder holds"
+                if len(self.empty) == 1
+                else (f"{len(self.empty)} class folders hold")
+            )
+            yield f"{what} no images and counts as no class: {name_some(self.empty)}"
+        if self.unread:
+            kinds = ", ".join(f"{count} {kind}" for kind, count in self.unread.most_common(SHOWN))
+            yield (
+                f"{self.unread.total()} files in the class folders are not read, because their "
+                f"names do not end like images ({kinds})"
+            )
 
 
 def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
@@ -34,7 +59,8 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
         ids=tuple(picture.name for picture in pictures.train),
         test_labels=labels.get("test"),
     )
-    return pictures.to_source(path.name, notes, spec, on_progress)
+    source = pictures.to_source(path.name, notes, spec, on_progress)
+    return replace(source, warnings=(*train.warnings(), *test.warnings()))
 
 
 def split_images(path: Path) -> tuple[LabelledPaths, LabelledPaths]:
@@ -64,12 +90,16 @@ def find_images(path: Path) -> LabelledPaths:
                 f"{folder}: a link to a folder above it, which holds the other classes; remove it"
             )
         images = images_below(folder)
+        found.unread.update(count_unread(folder))
         if not images:
-            raise InputError(
-                f"{folder}: holds no images ({', '.join(SUFFIXES)}); put some in or remove it"
-            )
+            found.empty.append(folder.name)
+            continue
         found.paths.extend(images)
         found.labels.extend([class_name(folder)] * len(images))
+    if not found.paths:
+        raise InputError(
+            f"{path}: its folders hold no images ({', '.join(SUFFIXES)}); put some into them"
+        )
     return found
 
 
@@ -101,6 +131,19 @@ def images_below(folder: Path) -> list[Path]:
             if name.lower().endswith(SUFFIXES) and not is_hidden(name)
         ]
     return sorted(found)
+
+
+def count_unread(folder: Path) -> Counter[str]:
+    """Count the files at any depth below the folder that are no images, by ending."""
+    found: Counter[str] = Counter()
+    for _, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not is_hidden(name)]
+        found.update(
+            Path(name).suffix.lower() or "without ending"
+            for name in files
+            if not name.lower().endswith(SUFFIXES) and not is_hidden(name)
+        )
+    return found
 
 
 def is_hidden(name: str) -> bool:

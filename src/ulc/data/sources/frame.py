@@ -2,18 +2,22 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from ulc.config import DataSpec
-from ulc.data.columns import to_flags, to_text
+from ulc.data.columns import looks_like_text, to_flags, to_text
 from ulc.data.sources.annotations import Annotations, number_labels
+from ulc.data.sources.column_notes import describe_columns, describe_text
 from ulc.data.sources.pictures import SUFFIXES
 from ulc.data.sources.source import Source
-from ulc.data.table_encoding import TableEncoding
+from ulc.data.table_encoding import TableEncoding, reason_to_leave_out
+from ulc.data.text.encoding import TextEncoding
 from ulc.errors import InputError
 
 # Column names that are recognised if no option names the column.
@@ -22,18 +26,24 @@ TRUE = ("true_label", "y_true")
 VERIFIED = ("verified",)
 ID = ("id", "")  # pandas writes the index into a column without a name
 IMAGE = ("path", "image", "file", "filename")
+NAMED = ("label", "image", "text", "id", "true", "verified")  # options that name one column
 SHOWN = 20  # most column names in an error message
 
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """Name of the column that has each role; None: the table has no such column."""
+    """Name of the column that has each role; None: the table has no such column.
+
+    features: columns to learn from
+    others: all columns without another role, which are the features unless options name some
+    """
 
     label: str
     true: str | None
     verified: str | None
     id: str | None
     features: tuple[str, ...]
+    others: tuple[str, ...]
 
     @classmethod
     def choose(cls, columns: Sequence[str], spec: DataSpec, where: str) -> "ColumnRoles":
@@ -42,9 +52,9 @@ class ColumnRoles:
         where: name of the table in error messages
         """
         check_columns(columns, spec, where)
-        if spec.image and spec.features:
+        if len([each for each in (spec.image, spec.text, spec.features) if each]) > 1:
             raise InputError(
-                f"{where}: learn from images or from features, not from both; drop one option"
+                f"{where}: learn from images, from text or from features; give one of these options"
             )
         label = spec.label or first_present(LABEL, columns)
         if label is None:
@@ -59,14 +69,15 @@ class ColumnRoles:
         }
         # Columns with a recognised name are never features.
         taken = {label, *found.values(), *TRUE, *VERIFIED, *ID}
-        features = spec.features or tuple(name for name in columns if name not in taken)
+        others = tuple(name for name in columns if name not in taken)
+        features = spec.features or ((spec.text,) if spec.text else others)
         labels = [name for name in features if name in (label, spec.true)]
         if labels:
             raise InputError(
                 f"{where}: '{labels[0]}' holds labels, so nothing can be learned from it; "
                 "take it out of the features"
             )
-        return cls(label=label, features=features, **found)
+        return cls(label=label, features=features, others=others, **found)
 
 
 def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
@@ -74,7 +85,7 @@ def check_columns(columns: Sequence[str], spec: DataSpec, where: str) -> None:
     twice, times = Counter(columns).most_common(1)[0]
     if times > 1:
         raise InputError(f"{where}: {times} columns are called '{twice}'; rename them")
-    wanted = {name: spec.options.get(name) for name in ("label", "image", "id", "true", "verified")}
+    wanted = {name: spec.options.get(name) for name in NAMED}
     every = [*wanted.items(), *(("features", name) for name in spec.features or ())]
     for option, name in every:
         if name is not None and name not in columns:
@@ -98,12 +109,12 @@ def list_names(columns: Sequence[str]) -> str:
 
 
 def image_column(table: pd.DataFrame, spec: DataSpec) -> str | None:
-    """Return the column of image paths; None: there is none, or the option `features` is given.
+    """Return the column of image paths; None: there is none, or other inputs are asked for.
 
     Without the option `image` it is a column with a recognised name; all its values end like the
     names of image files.
     """
-    if spec.image is not None or spec.features is not None:
+    if spec.image is not None or spec.features is not None or spec.text is not None:
         return spec.image
     for name in IMAGE:
         if name in table.columns and spec.label != name:
@@ -159,6 +170,36 @@ def read_annotations(
     )
 
 
+def labelled_rows(table: pd.DataFrame, roles: ColumnRoles, where: str) -> NDArray[np.bool_]:
+    """Return the (N,) mask of the rows that have a label; raise if none has one."""
+    mask = has_text(get_column(table, roles.label, where))
+    if not mask.any():
+        raise InputError(f"{where}: no row has a label in the column '{roles.label}'; fill some")
+    return mask
+
+
+def has_text(values: "pd.Series[Any]") -> NDArray[np.bool_]:
+    """Return the (N,) mask of the values that are there and not empty."""
+    text = to_text(values)
+    return ~(text.isna() | (text == "")).to_numpy(bool)
+
+
+def leave_out_unlabelled(source: Source, labelled: NDArray[np.bool_]) -> Source:
+    """Add to a source made of the labelled rows that the other rows were left out.
+
+    Without ids, rows are named by their positions in the whole table.
+    """
+    count = int((~labelled).sum())
+    if not count:
+        return source
+    note = (
+        f"{count} of {len(labelled)} rows have no label: they are left out of learning; an audit "
+        "predicts them in unlabelled.csv, and `ulc predict` with any run"
+    )
+    ids = source.ids or tuple(map(str, np.flatnonzero(labelled)))
+    return replace(source, ids=ids, notes=(*source.notes, note), unlabelled=count)
+
+
 def get_column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
     """Return a column; raise if the table, from which image columns are removed, lacks it."""
     if name not in table:
@@ -171,25 +212,34 @@ def get_column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":
 
 def require_texts(values: "pd.Series[Any]", where: str, what: str) -> list[str]:
     """Return values as text; if one is missing, raise an error that calls it `what`."""
-    text = to_text(values)
-    empty = (text.isna() | (text == "")).to_numpy(bool)
+    empty = ~has_text(values)
     if empty.any():
-        row = int(empty.argmax())
+        row = int(values.index[empty.argmax()])
         raise InputError(
             f"{where}: row {row + 1} below the header has no {what}; fill it or remove the row"
         )
-    return list(text)
+    return list(to_text(values))
 
 
-def vector_source(
+def vector_source(  # noqa: PLR0913 (a table and what is known about it)
     name: str,
     table: pd.DataFrame,
     roles: ColumnRoles,
     notes: Annotations,
+    spec: DataSpec,
     test: pd.DataFrame | None = None,
 ) -> Source:
-    """Make a source whose inputs are the feature columns, encoded as vectors."""
-    encoding = TableEncoding.fit(table[list(roles.features)], name)
+    """Make a source whose inputs are the sentences or the feature columns, encoded as vectors."""
+    features = table[list(roles.features)]
+    text = spec.text or only_text(features, name)
+    encoding: TextEncoding | TableEncoding
+    if text is None:
+        encoding = TableEncoding.fit(features, name)
+        said = describe_columns(encoding)
+    else:
+        encoding = TextEncoding.fit(table, text, spec.text_model, name)
+        others = [other for other in roles.others if other != text]
+        said = describe_text(encoding, others, found=spec.text is None)
     return Source(
         name=name,
         inputs=encoding.transform(table, name),
@@ -200,5 +250,18 @@ def vector_source(
         test_labels=notes.test_labels,
         ids=notes.ids,
         verified=notes.verified,
-        encoding=encoding,
+        encoding=encoding if isinstance(encoding, TableEncoding) else None,
+        text=encoding if isinstance(encoding, TextEncoding) else None,
+        notes=tuple(said),
+        nearly_empty=encoding.nearly_empty(table),
     )
+
+
+def only_text(features: pd.DataFrame, where: str) -> str | None:
+    """Return the column of sentences if it is the only one and no other column can be used."""
+    texts = [name for name in features if looks_like_text(features[name])]
+    if len(texts) != 1:
+        return None
+    others = features.drop(columns=texts)
+    reasons = [reason_to_leave_out(others[name], f"{where}: column '{name}'") for name in others]
+    return str(texts[0]) if all(reasons) else None

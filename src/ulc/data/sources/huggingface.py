@@ -8,8 +8,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
+
 from ulc.config import DataSpec
-from ulc.data.sources.frame import ColumnRoles, list_names, read_annotations, vector_source
+from ulc.data.sources.frame import (
+    ColumnRoles,
+    labelled_rows,
+    leave_out_unlabelled,
+    list_names,
+    read_annotations,
+    vector_source,
+)
 from ulc.data.sources.pictures import Picture, Pictures, open_regular
 from ulc.data.sources.source import Source
 from ulc.errors import InputError, first_line
@@ -32,7 +41,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     splits, where = read_splits(path), str(path)
     features = splits.train.features
     images = [name for name in features if is_image(features[name])]
-    image = spec.image or next(iter([] if spec.features else images), None)
+    image = spec.image or next(iter([] if spec.features or spec.text else images), None)
     if image in features and image not in images:
         raise InputError(
             f"{where}: the column '{image}' holds no images; name another with --image"
@@ -42,15 +51,18 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     roles = ColumnRoles.choose(known, spec, where)
     table = to_frame(splits.train, others)
     test = None if splits.test is None else to_frame(splits.test, others)
+    labelled = labelled_rows(table, roles, where)
     names = getattr(features[roles.label], "names", ())
-    notes = read_annotations(table, roles, where, test, names)
+    notes = read_annotations(table[labelled], roles, where, test, names)
     if image is None:
-        return vector_source(where, table, roles, notes, test)
+        source = vector_source(where, table[labelled], roles, notes, spec, test)
+        return leave_out_unlabelled(source, labelled)
+    every = list_pictures(splits.train, image, f"{where}: train")
     pictures = Pictures(
-        list_pictures(splits.train, image, f"{where}: train"),
+        [every[row] for row in np.flatnonzero(labelled)],
         () if splits.test is None else list_pictures(splits.test, image, f"{where}: test"),
     )
-    return pictures.to_source(where, notes, spec, on_progress)
+    return leave_out_unlabelled(pictures.to_source(where, notes, spec, on_progress), labelled)
 
 
 def read_splits(path: Path) -> Splits:

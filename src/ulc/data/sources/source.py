@@ -12,6 +12,7 @@ from ulc.typing import Integers
 
 if TYPE_CHECKING:
     from ulc.data.table_encoding import TableEncoding
+    from ulc.data.text.encoding import TextEncoding
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,12 @@ class Source:
     ids: (N,) id of each row, or the full path of its image; None: rows are named by position
     verified: (N,) mask of the labels that somebody checked; None: unknown
     encoding: how the columns of a table became vectors; None: the data are no table
+    text: how the sentences of a column became vectors; None: the inputs are no sentences
+    nearly_empty: (N,) mask of the rows of a table whose values say nothing; None: no row
     skipped: names of broken images that were left out
+    unlabelled: number of rows that were left out because they have no label
+    notes: sentences that say how the data were read
+    warnings: sentences that say what looks wrong with them, found before training
     embedding: arrays by which `ulc embed` describes how images became vectors; None: no embedding
     """
 
@@ -45,7 +51,12 @@ class Source:
     ids: tuple[str, ...] | None = None
     verified: NDArray[np.bool_] | None = None
     encoding: "TableEncoding | None" = None
+    text: "TextEncoding | None" = None
+    nearly_empty: NDArray[np.bool_] | None = None
     skipped: tuple[str, ...] = ()
+    unlabelled: int = 0
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     embedding: dict[str, NDArray[Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -67,6 +78,7 @@ class Source:
             check_labels(self.true, classes, f"{self.name}: true labels")
         for what in ("true", "ids", "verified"):
             self.check_length(what)
+        check_unique(self.ids or (), self.name)
         if self.test_inputs is not None and self.test_labels is not None:
             check_inputs(self.test_inputs, f"{self.name}: test inputs")
             check_labels(self.test_labels, classes, f"{self.name}: test labels")
@@ -88,6 +100,19 @@ class Source:
             name = "true labels" if what == "true" else what
             raise InputError(
                 f"{self.name}: {len(values)} {name} for {len(self.labels)} rows; give one for each"
+            )
+
+
+def check_unique(ids: tuple[str, ...], where: str) -> None:
+    """Raise if two rows have the same id: a decision about it could not be assigned to a row."""
+    if len(set(ids)) == len(ids):
+        return
+    first: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        if first.setdefault(name, row) != row:
+            raise InputError(
+                f"{where}: rows {first[name] + 1} and {row + 1} have the same id '{name}'; give "
+                "each row its own (--id names the column), or rename the column if it holds no ids"
             )
 
 

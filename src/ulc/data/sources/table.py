@@ -1,6 +1,7 @@
 """Read tables from CSV, TSV or parquet files."""
 
 import csv
+import re
 import warnings
 from dataclasses import replace
 from importlib.util import find_spec
@@ -14,39 +15,57 @@ from ulc.data.sources.frame import (
     ColumnRoles,
     image_column,
     image_paths,
+    labelled_rows,
+    leave_out_unlabelled,
+    list_names,
     read_annotations,
     vector_source,
 )
 from ulc.data.sources.pictures import Picture, Pictures
 from ulc.data.sources.source import Source
+from ulc.data.sources.text_format import SEPARATORS, TextFormat, find_format
 from ulc.errors import InputError, first_line
 from ulc.storage.memory import check_file, check_memory
 from ulc.typing import CountCallback
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*SEPARATORS, ".parquet")
 MISSING = ("", "NA", "N/A", "NaN", "nan", "<NA>", "#N/A", "null", "NULL")
 COPIES = 4  # of a text file in memory: its text, its cells and its numbers
-SEPARATOR_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+DECIMAL_COMMA = re.compile(r"[+-]?\d+(?:,\d+)?")
 
 
 def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     """Read the images that the table lists, or its feature columns as vectors."""
-    table, where = read_table(path), str(path)
+    where = str(path)
+    table, how = read_noted_table(path, spec)
     roles = ColumnRoles.choose(list(table.columns), spec, where)
+    labelled = labelled_rows(table, roles, where)
+    table = table[labelled]
     notes = read_annotations(table, roles, where)
     image = image_column(table, spec)
     if image is None:
-        return vector_source(where, table, roles, notes)
+        source = vector_source(where, table, roles, notes, spec)
+        return leave_out_unlabelled(replace(source, notes=(*how, *source.notes)), labelled)
     paths = image_paths(table[image], path.parent, f"{where}: column '{image}'")
     pictures = Pictures(list(map(Picture.from_path, paths)))
     if notes.ids is None:
         notes = replace(notes, ids=tuple(picture.name for picture in pictures.train))
-    return pictures.to_source(where, notes, spec, on_progress)
+    source = pictures.to_source(where, notes, spec, on_progress)
+    return leave_out_unlabelled(replace(source, notes=how), labelled)
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Read all columns of a table file; the values of CSV and TSV files stay text."""
+def read_table(path: Path, spec: DataSpec | None = None) -> pd.DataFrame:
+    """Read all columns of a table file; the values of CSV and TSV files stay text.
+
+    spec: has the options `sep` and `encoding`; None: both are found in the file
+    """
+    return read_noted_table(path, spec)[0]
+
+
+def read_noted_table(
+    path: Path, spec: DataSpec | None = None
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Read a table as `read_table` does; return it, and sentences that say how it was read."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a table ends in {', '.join(SUFFIXES)}; rename or convert it")
@@ -55,78 +74,99 @@ def read_table(path: Path) -> pd.DataFrame:
         raise InputError(f"{path}: {what}; give the path of a table")
     check_file(path, COPIES)
     try:
-        table = read_parquet(path) if suffix == ".parquet" else read_text(path, SEPARATORS[suffix])
+        if suffix == ".parquet":
+            return check_rows(read_parquet(path), path), ()
+        table, notes = read_text_table(path, find_format(path, spec))
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error}); check the file and its permissions"
         ) from None
+    return check_rows(table, path), notes
+
+
+def check_rows(table: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """Return the table; raise if it has no rows."""
     if len(table) == 0:
         raise InputError(f"{path}: holds no rows below its header; fill it")
     return table
 
 
-def read_text(path: Path, separator: str, *, missing: tuple[str, ...] = MISSING) -> pd.DataFrame:
-    """Read a table in UTF-8 with all values as text; the values in `missing` become NaN."""
-    header = read_header(path, separator)
+def read_text_table(path: Path, form: TextFormat) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Read a CSV or TSV file; return it, and sentences that say how it was read.
+
+    Where commas do not separate columns, numbers may have decimal commas, which become points.
+    """
+    table = read_text(path, form)
+    if form.separator != ";":
+        return table, form.notes
+    changed = [name for name in table if has_decimal_commas(table[name])]
+    if not changed:
+        return table, form.notes
+    table[changed] = table[changed].apply(lambda column: column.str.replace(",", "."))
+    return table, (*form.notes, f"numbers with decimal commas: {list_names(changed)}")
+
+
+def has_decimal_commas(values: "pd.Series[Any]") -> bool:
+    """Whether all values of a column of text are numbers, some of them with a decimal comma."""
+    present = values.dropna()
+    return bool(present.str.contains(",").any()) and bool(
+        present.str.strip().str.fullmatch(DECIMAL_COMMA).all()
+    )
+
+
+def read_text(path: Path, form: TextFormat, *, missing: tuple[str, ...] = MISSING) -> pd.DataFrame:
+    """Read a text table with all values as text; the values in `missing` become NaN."""
+    header = read_header(path, form)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header
-            options = text_options(header, separator, missing)
+            options = text_options(header, form, missing)
             return pd.read_csv(path, **options).set_axis(header, axis=1)
     except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from None
+        raise wrong_encoding(path, form, error) from None
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         reason = " ".join(str(error).split()).removeprefix("Error tokenizing data. C error: ")
         raise InputError(
-            f"{path}: not a table ({reason}); give every row as many values as the header has names"
+            f"{path}: not a table ({reason}); give every row as many values as the header has "
+            "names, or name the separator with --sep"
         ) from None
 
 
 def text_options(
-    header: list[str], separator: str, missing: tuple[str, ...] = MISSING
+    header: list[str], form: TextFormat, missing: tuple[str, ...] = MISSING
 ) -> dict[str, Any]:
     """Return the options of `pandas.read_csv` for a CSV or TSV file with this header."""
     return {
-        "sep": separator,
+        "sep": form.separator,
         "header": 0,
         "names": range(len(header)),
         "index_col": False,
         "dtype": str,
         "na_values": list(missing),
         "keep_default_na": False,
-        "encoding": "utf-8-sig",
+        "encoding": form.encoding,
     }
 
 
-def read_header(path: Path, separator: str) -> list[str]:
-    """Read the column names from the first line; raise if the columns have another separator."""
-    with path.open("rb") as stream:
-        if b"\0" in stream.read(4096):
-            raise InputError(f"{path}: not a text file; save the table as CSV in UTF-8")
+def read_header(path: Path, form: TextFormat) -> list[str]:
+    """Read the column names from the first line."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            header = next(csv.reader(stream, delimiter=separator), [])
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, error) from None
+        with path.open(encoding=form.encoding, newline="") as stream:
+            header = next(csv.reader(stream, delimiter=form.separator), [])
+    except UnicodeError as error:
+        raise wrong_encoding(path, form, error) from None
     except csv.Error as error:
         raise InputError(f"{path}: not a table ({error}); save it as CSV in UTF-8") from None
     if not header:
         raise InputError(f"{path}: its first line is empty; begin with the names of the columns")
-    for other, name in SEPARATOR_NAMES.items():
-        if len(header) == 1 and other in header[0]:
-            tabs = ", or rename it to .tsv" if other == "\t" else ""
-            raise InputError(
-                f"{path}: its columns are separated by {name}, not by "
-                f"{SEPARATOR_NAMES[separator]}; save it with {SEPARATOR_NAMES[separator]}{tabs}"
-            )
     return [name.strip() for name in header]
 
 
-def not_utf8(path: Path, error: UnicodeDecodeError) -> InputError:
-    """Return the error for a file whose encoding is not UTF-8."""
+def wrong_encoding(path: Path, form: TextFormat, error: UnicodeError) -> InputError:
+    """Return the error for a file that cannot be decoded."""
     return InputError(
-        f"{path}: not in UTF-8 (byte {error.object[error.start]:#04x} is wrong); "
-        "save it in that encoding"
+        f"{path}: not in the encoding {form.encoding} ({error.args[-1]}); "
+        "name another with --encoding, or save it in UTF-8"
     )
 
 
@@ -147,4 +187,4 @@ def read_parquet(path: Path) -> pd.DataFrame:
         raise InputError(
             f"{path}: not a readable parquet file ({first_line(error)}); write it again"
         ) from None
-    return table.set_axis(table.columns.map(str), axis=1)
+    return table.set_axis(table.columns.map(str), axis=1).reset_index(drop=True)

@@ -1,0 +1,1 @@
+"""Turn a column of sentences into vectors, the same for training rows and new rows."""
