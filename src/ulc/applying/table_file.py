@@ -95,6 +95,7 @@ class TableFile:
             table[name] = self.flag_words(before, new_labels)
         if self.image is not None:
             table[self.image] = as_objects(self.moved_paths(list(table[self.image]), out))
+        table = table.drop(index=table.index[self.rows[new_labels.deleted]])
         start = self.path.read_bytes()
         content = table.to_csv(
             sep=SEPARATORS[self.suffix],
@@ -136,6 +137,8 @@ class TableFile:
         if self.image is not None:
             paths = self.moved_paths(table[self.image].to_pylist(), out)
             table = replace_column(table, self.image, paths)
+        if new_labels.deleted.any():
+            table = table.take(np.delete(np.arange(len(table)), self.rows[new_labels.deleted]))
         buffer = io.BytesIO()
         parquet.write_table(table, buffer)
         return buffer.getvalue()
