@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 import numpy as np
+from PIL import Image
 
 from ulc.config import DataSpec, RunSpec
 from ulc.labels.confusion import ConfusionModel
@@ -106,3 +107,18 @@ def flower_table(path, rows=90, seed=0, posterior=False):
     (path / "flowers.csv").write_text("\n".join(lines) + "\n")
     data = DataSpec(source="table", path=str(path / "flowers.csv"))
     return write_run(path / "run", judgement, names, data=data, ids=ids, confusion=confusion)
+
+
+def photo_folder(path, rows=60, seed=0):
+    """A folder of photographs, each in the colour of its true class, and its run."""
+    judgement = toy_judgement(rows, 3, seed=seed)
+    names, ids = ("cat", "dog", "fox"), []
+    for row in range(rows):
+        file = path / "photos" / names[judgement.given[row]] / f"{row:03}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        colour = [40 + row, 0, 0]
+        colour[1 + row % 2] = 80 * (row % 3)
+        Image.new("RGB", (400, 300), tuple(colour)).save(file)
+        ids.append(str(file))
+    data = DataSpec(source="folder", path=str(path / "photos"))
+    return write_run(path / "run", judgement, names, data=data, ids=ids)
