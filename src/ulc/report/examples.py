@@ -90,12 +90,16 @@ class Wanted:
         return Path(self.spec.data.path or "")
 
 
+def wanted_rows(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) -> Wanted:
+    """The rows at these positions of a run's training data."""
+    facts = folder.read_json("data.json")
+    skipped = frozenset(facts.get("skipped", ()))
+    return Wanted(folder.spec, rows, ids, int(facts["examples"]), skipped)
+
+
 def find_examples(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) -> Examples:
     """Pictures or values of the rows, or a note that says why there are none."""
-    facts = folder.read_json("data.json")
-    wanted = Wanted(
-        folder.spec, rows, ids, int(facts["examples"]), frozenset(facts.get("skipped", ()))
-    )
+    wanted = wanted_rows(folder, rows, ids)
     if len(rows) == 0:
         return Examples()
     if ids is not None and ids[0].lower().endswith(SUFFIXES):

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from ulc.errors import InputError
 from ulc.labels.health import frequent_pairs
 from ulc.report import figures, training_record
+from ulc.report.data_map import draw_map
 from ulc.report.examples import Examples, find_examples
 from ulc.report.findings import Findings, check_finished
 from ulc.report.losses import class_losses
@@ -38,7 +39,7 @@ SCORE_RULES = {
     "algorithm": "the algorithm's own probability that the given label is right",
 }
 COLUMNS = 12  # values of a row with a column of their own, as FEW in cards.js
-SCRIPTS = ("decisions.js", "cards.js", "gallery.js", "dialogs.js", "page.js")
+SCRIPTS = ("decisions.js", "cards.js", "gallery.js", "dialogs.js", "map.js", "page.js")
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
     ids = None if every is None else [every[row] for row in rows]
     examples = find_examples(folder, rows, ids)
     references = {} if examples.columns else reference_pictures(folder, findings, rows, every)
+    content["map"] = draw_map(folder, findings, every)
     del every
     root, names = ("", None) if ids is None else split_root(ids)
     examples = replace(examples, paths=split_root(examples.paths)[1])

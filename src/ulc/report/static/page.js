@@ -174,6 +174,7 @@ function start() {
     decisions.load();
     gallery.refresh();
   });
+  linkMap(gallery);
   gallery.search();
 }
 
