@@ -195,6 +195,9 @@ def test_on_a_telephone_a_bar_decides_about_the_label_at_the_top(chromium, reque
     with opened(chromium, path, **PHONE) as page:
         rows = suspects(folder)
         assert not page.locator("#cards .actions").first.is_visible()
+        page.locator("#filters").scroll_into_view_if_needed()
+        page.locator("#deck >> text=Accept").dispatch_event("click")  # no label is in view
+        assert set(decided(page)) == {""}
         page.tap("#review")
         page.tap("#deck >> text=Accept")
         assert decided(page)[:2] == ["accept", ""]

@@ -51,7 +51,7 @@ class Card {
     });
     this.box.querySelector(".score").after(...cells);
     const rest = [...facts(this.suspect).slice(1), ...pairs.slice(FEW)];
-    const more = pairs.length > FEW ? `${pairs.length - FEW} more values` : "More";
+    const more = pairs.length > FEW ? `More (${pairs.length - FEW} values)` : "More";
     this.box.querySelector(".more").prepend(folded(more, described("values", rest)));
   }
 

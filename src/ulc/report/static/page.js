@@ -100,8 +100,8 @@ function start() {
     ArrowLeft: (place) => gallery.focus(place - 1),
   };
 
-  /* Keys act on the card that has the focus, else on the current card. If that one is out of view,
-     they only bring it into view: nobody decides about what is not seen. */
+  /* Keys act on the card that has the focus, else on the current card, as the bar of a telephone does.
+     If that one is out of view, it is only brought into view: nobody decides about what is not seen. */
   addEventListener("keydown", (event) => {
     if (event.altKey || event.metaKey || event.ctrlKey || event.target.closest(TYPING)) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
@@ -111,11 +111,15 @@ function start() {
     if (!keys[key] && !cardKeys[key]) return;
     event.preventDefault();
     if (keys[key]) return keys[key]();
-    const place = inside < 0 ? gallery.current : inside;
-    const suspect = gallery.shown[place];
-    if (suspect && (inside >= 0 || inView(gallery.card(suspect).box))) cardKeys[key](place);
-    else gallery.focus(place);
+    if (inside >= 0) return cardKeys[key](inside);
+    ifSeen(gallery.current, () => cardKeys[key](gallery.current));
   });
+
+  function ifSeen(place, action) {
+    const suspect = gallery.shown[place];
+    if (suspect && inView(gallery.card(suspect).box)) action();
+    else gallery.focus(place);
+  }
 
   /* Decide or move while the picture is enlarged; moving enlarges the next picture. */
   function keyInZoom(event, key) {
@@ -138,7 +142,7 @@ function start() {
   });
   byId("deck").addEventListener("click", (event) => {
     const button = event.target.closest("button");
-    if (button) decide(gallery.current, button.dataset.decision);
+    if (button) ifSeen(gallery.current, () => decide(gallery.current, button.dataset.decision));
   });
   /* On a telephone the current card is the one that has the focus, or else, after scrolling, the one
      at the top of the screen. */
