@@ -59,3 +59,19 @@ def focused(page):
     return page.evaluate(
         "document.activeElement.closest('.card')?.querySelector('.path').textContent ?? null"
     )
+
+
+def assert_accessible(page, axe, checks=20):
+    """Check the page as it is now by axe-core; it needs a context that bypasses the policy.
+
+    checks: more than so many rules must apply; an open dialog hides the rest of the page
+    """
+    page.add_script_tag(content=axe)
+    found = page.evaluate("axe.run()")
+    serious = [
+        (each["id"], each["impact"], [node["html"][:200] for node in each["nodes"]][:3])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    assert len(found["passes"]) > checks  # it did look

@@ -3,7 +3,16 @@
 import csv
 
 import pytest
-from browser_pages import decided, downloaded, focused, opened, shown, suspects, write_page
+from browser_pages import (
+    assert_accessible,
+    decided,
+    downloaded,
+    focused,
+    opened,
+    shown,
+    suspects,
+    write_page,
+)
 from report_runs import flower_table, photo_folder
 
 pytestmark = pytest.mark.slow
@@ -213,3 +222,23 @@ def test_on_a_telephone_a_bar_decides_about_the_label_at_the_top(chromium, reque
             assert box["x"] + box["width"] <= 390
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert len(rows) > 5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_photographs_and_dialogs_are_accessible(chromium, axe, photos, scheme, width):
+    size = {"width": width, "height": 900}
+    options = {"color_scheme": scheme, "viewport": size, "bypass_csp": True}
+    with opened(chromium, photos[1], **options) as page:
+        page.click("#review")
+        for key in "asdr":
+            page.keyboard.press(key)
+        assert_accessible(page, axe)
+        page.keyboard.press("z")
+        assert page.locator("#zoom").is_visible()
+        assert_accessible(page, axe, checks=8)
+        page.keyboard.press("l")
+        page.keyboard.type("wolf")
+        assert page.locator("#relabel-note").is_visible()
+        assert_accessible(page, axe, checks=8)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
