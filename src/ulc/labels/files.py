@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.labels.duplicates import find_copies
+from ulc.labels.duplicates import Copies, find_copies
 from ulc.labels.health import health
 from ulc.labels.judgement import Judgement
+from ulc.labels.neighbours import find_neighbours, near_duplicate_entry, outlier_entry
 from ulc.labels.table import as_csv, as_parquet, corrected_columns, label_columns
 from ulc.storage.run_folder import RunFolder
 
@@ -54,6 +55,20 @@ class LabelFiles:
             folder.write("labels.parquet", as_parquet(table))
         folder.write("corrected.csv", as_csv(corrected_columns(*shared, self.ids)))
         copies = None if self.inputs is None else find_copies(self.inputs)
-        folder.write_json("health.json", health(*shared, ids=self.ids, copies=copies))
+        content = health(*shared, ids=self.ids, copies=copies)
+        if self.inputs is not None and copies is not None:
+            content |= self.odd_rows(self.inputs, copies)
+        folder.write_json("health.json", content)
         if self.verified is not None:
             folder.write_json("verified.json", np.flatnonzero(self.verified).tolist())
+
+    def odd_rows(self, inputs: NDArray[Any], copies: Copies) -> dict[str, Any]:
+        """The entries of outliers and of almost equal rows; empty if the inputs are no vectors."""
+        found = find_neighbours(inputs, copies)
+        if found is None:
+            return {}
+        named = (self.judgement.given, self.class_names, self.ids)
+        return {
+            "outliers": outlier_entry(found, *named),
+            "near_duplicates": near_duplicate_entry(found, *named),
+        }

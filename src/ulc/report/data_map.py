@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
+from ulc.labels.neighbours import principal_axes
 from ulc.report.features import find_features
 from ulc.report.findings import Findings
 from ulc.report.svg import Plot, drawing, element
@@ -59,17 +60,10 @@ def chosen_rows(findings: Findings) -> Integers:
 def principal_plane(features: Floats) -> tuple[Floats, float]:
     """(n, 2) coordinates of (n, D) features in their first two principal components.
 
-    Also returns the share of the variance that the two components have. The largest loading of a
-    component is positive, so that the same rows always give the same map.
+    Also returns the share of the variance that the two components have.
     """
-    centred = features - features.mean(0)
-    variance = float((centred**2).sum())
-    values, directions = np.linalg.eigh(centred.T @ centred)
-    plane, top = directions[:, [-1, -2]], values[[-1, -2]]
-    largest = np.abs(plane).argmax(0)
-    plane = plane * np.sign(plane[largest, [0, 1]])
-    share = float(top.sum() / variance) if variance > 0 else 0.0
-    return centred @ plane, min(share, 1.0)
+    axes, shares = principal_axes(features, 2)
+    return (features - features.mean(0)) @ axes, min(float(shares.sum()), 1.0)
 
 
 def draw_points(findings: Findings, rows: Integers, places: Floats) -> Markup:

@@ -18,6 +18,7 @@ from ulc.report.data_map import draw_map
 from ulc.report.examples import Examples, find_examples
 from ulc.report.findings import Findings, check_finished
 from ulc.report.losses import class_losses
+from ulc.report.odd_rows import find_odd_rows
 from ulc.report.overview import class_rows, heat_map
 from ulc.report.paths import split_root
 from ulc.report.references import reference_pictures
@@ -66,9 +67,10 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
     ids = None if every is None else [every[row] for row in rows]
     examples = find_examples(folder, rows, ids)
     references = {} if examples.columns else reference_pictures(folder, findings, rows, every)
-    content["map"] = draw_map(folder, findings, every)
-    del every
     root, names = ("", None) if ids is None else split_root(ids)
+    content["map"] = draw_map(folder, findings, every)
+    content["odd"] = find_odd_rows(folder, every, root)
+    del every
     examples = replace(examples, paths=split_root(examples.paths)[1])
     content |= {
         "examples_note": examples.note,
