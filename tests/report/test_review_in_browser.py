@@ -222,6 +222,9 @@ def test_on_a_telephone_a_bar_decides_about_the_label_at_the_top(chromium, reque
             assert box["x"] + box["width"] <= 390
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert len(rows) > 5
+        for table in (".classes", ".heat"):
+            around = page.locator(f".scroll:has({table})")
+            assert around.evaluate("box => box.scrollWidth <= box.clientWidth")  # not cut off
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
