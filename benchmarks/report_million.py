@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from ulc.config import DataSpec, RunSpec
+from ulc.data.table_encoding import TableEncoding
 from ulc.labels.judgement import Judgement
 from ulc.storage.run_folder import RunFolder
 
@@ -107,6 +108,10 @@ def write_run(path: Path, judgement: Judgement, names: list[str], data: DataSpec
     folder.write("judgement.npz", buffer.getvalue())
     folder.write_records([{"epoch": 0, "train": {"loss": 1.0}}])
     folder.write_json("summary.json", {})
+    if data.source == "table":  # for the map of the data
+        columns = pd.read_csv(str(data.path), nrows=10_000).drop(columns="label")
+        encoding = TableEncoding.fit(columns, str(data.path))
+        folder.write_json("encoding.json", encoding.model_dump(mode="json"))
     folder.finish()
     return path
 

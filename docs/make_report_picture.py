@@ -1,4 +1,4 @@
-"""Take the README's picture of a report page: its summary and the first suspicious labels.
+"""Take the README's picture of a report page: summary, map and the first suspicious labels.
 
 python docs/make_report_picture.py REPORT.html docs/images/report.png
 """
@@ -14,13 +14,13 @@ from playwright.sync_api import sync_playwright
 WIDTH = 1180
 PARTS = (  # where a part begins and ends
     ("header.top h1", "#summary .about"),
-    ("#confusions", "#suspects"),
+    ("#map", "#suspects"),
     ("#suspects", "#cards > li:nth-child(5)"),
 )
 
 
 def main(page_file: Path, target: Path) -> None:
-    """Both parts, one below the other, in few colours."""
+    """All parts, one below the other, in few colours."""
     parts = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

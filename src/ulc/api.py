@@ -47,8 +47,8 @@ def apply_decisions(
     """Write a copy of the run's data with the labels that were decided.
 
     run: a finished run, or the path of its folder
-    decisions: a CSV file or a frame with the columns id, decision (accept, reject or relabel) and
-        label; None: no decisions
+    decisions: a CSV file or a frame with the columns id, decision (accept, reject, relabel,
+        unsure or delete) and label; None: no decisions
     out: the file to write; None: in the current folder, with the name that `ulc apply` gives it
     accepting: `ulc.Accepting()` accepts the suggestion for every issue without a decision,
         `ulc.Accepting(below)` only for issues with a lower label_score; None: issues without a

@@ -3,8 +3,11 @@
 from importlib.metadata import version
 
 import numpy as np
+import pandas as pd
+from PIL import Image
 
 from ulc.config import DataSpec, RunSpec
+from ulc.data.table_encoding import TableEncoding
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.judgement import Judgement
 from ulc.labels.table import as_csv, label_columns
@@ -105,7 +108,26 @@ def flower_table(path, rows=90, seed=0, posterior=False):
     path.mkdir(parents=True, exist_ok=True)
     (path / "flowers.csv").write_text("\n".join(lines) + "\n")
     data = DataSpec(source="table", path=str(path / "flowers.csv"))
-    return write_run(path / "run", judgement, names, data=data, ids=ids, confusion=confusion)
+    folder = write_run(path / "run", judgement, names, data=data, ids=ids, confusion=confusion)
+    features = pd.read_csv(path / "flowers.csv")[["petal", "sepal", "note"]]
+    encoding = TableEncoding.fit(features, "flowers.csv")
+    folder.write_json("encoding.json", encoding.model_dump(mode="json"))
+    return folder
+
+
+def photo_folder(path, rows=60, seed=0):
+    """A folder of photographs, each in the colour of its true class, and its run."""
+    judgement = toy_judgement(rows, 3, seed=seed)
+    names, ids = ("cat", "dog", "fox"), []
+    for row in range(rows):
+        file = path / "photos" / names[judgement.given[row]] / f"{row:03}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        colour = [40 + row, 0, 0]
+        colour[1 + row % 2] = 80 * (row % 3)
+        Image.new("RGB", (400, 300), tuple(colour)).save(file)
+        ids.append(str(file))
+    data = DataSpec(source="folder", path=str(path / "photos"))
+    return write_run(path / "run", judgement, names, data=data, ids=ids)
 
 
 def audit_content(judged_by="plain training and ULC", **trainings):

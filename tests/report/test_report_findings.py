@@ -1,12 +1,14 @@
 """What the page says about labels, worked by hand; what it draws; what it warns of."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import audit_content, toy_judgement, toy_posterior, toy_records, write_run
 
-from ulc.config import RunSpec
+from ulc.config import DataSpec, RunSpec
 from ulc.labels.confusion import with_temperature
 from ulc.labels.health import frequent_pairs, health
 from ulc.labels.judgement import Judgement
@@ -289,3 +291,21 @@ def test_the_gain_is_that_over_the_plain_run_beside(tmp_path):
     assert gain(plain) is None
     folders["ulc"].write_json("audit.json", audit_content(ulc={"held_out_agreement": 0.6}))
     assert (gain(folders["ulc"]).plain, gain(folders["ulc"]).ours) == (0.5, 0.6)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_the_gain_is_in_the_summary_only_on_a_test_set_of_ones_own(tmp_path, own):
+    """A benchmark's accuracy tells the owner of the data nothing, so it is beside the curves."""
+    np.savez(tmp_path / "x.npz", X=np.zeros((60, 2)), y=np.zeros(60, int))
+    data = DataSpec(source="npz", path=str(tmp_path / "x.npz")) if own else DataSpec()
+    for algorithm, accuracy in (("ce", 0.7), ("ulc", 0.8)):
+        spec = RunSpec(data=data, epochs=4, algorithm=algorithm)
+        folder = write_run(tmp_path / spec.folder_name, toy_judgement(60, 3), "abc", spec=spec)
+        folder.write_json("summary.json", {"balanced": {"last": {"accuracy": accuracy}}})
+    html = make_report(folder).html
+    summary, training = (
+        re.search(rf'<section id="{name}".*?</section>', html, re.DOTALL)[0]
+        for name in ("summary", "training")
+    )
+    assert ("+10.0 points" in summary) == own
+    assert "Gain over plain training: +10.0 points (70.0 → 80.0 %, test accuracy)" in training

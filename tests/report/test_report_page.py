@@ -168,7 +168,11 @@ def test_rows_of_a_table_show_their_values_but_no_true_label(flowers, html):
 
 
 @pytest.mark.slow
-def test_pictures_of_a_folder_are_shown_and_missed_when_they_are_gone(tmp_path):
+@pytest.mark.parametrize(("few", "size"), [(300, (300, 200)), (0, (160, 107))])
+def test_pictures_of_a_folder_are_shown_and_missed_when_they_are_gone(
+    tmp_path, monkeypatch, few, size
+):
+    monkeypatch.setattr("ulc.report.suspects.FEW", few)  # few suspects have large pictures
     judgement = toy_judgement(40, 2)
     ids = []
     for row in range(40):
@@ -186,7 +190,7 @@ def test_pictures_of_a_folder_are_shown_and_missed_when_they_are_gone(tmp_path):
         assert head == "data:image/webp;base64"
         (tmp_path / "one.webp").write_bytes(base64.b64decode(content))
         with Image.open(tmp_path / "one.webp") as image:
-            assert image.size == (160, 107)
+            assert image.size == size
             red = image.convert("RGB").getpixel((80, 50))[0]
         assert abs(red - 6 * each["row"]) < 6  # it is this row's
     (tmp_path / "photos").rename(tmp_path / "moved")

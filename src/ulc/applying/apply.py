@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.applying.decisions import ACCEPT, REJECT, RELABEL, RowDecisions, decide, read_decisions
+from ulc.applying.decisions import (
+    ACCEPT,
+    DELETE,
+    REJECT,
+    RELABEL,
+    UNSURE,
+    RowDecisions,
+    decide,
+    read_decisions,
+)
 from ulc.applying.original import LabelList, NewLabels, Original, check_unchanged
 from ulc.applying.run_rows import RunRows
 from ulc.config import DataSpec
@@ -48,10 +57,10 @@ class Applied:
     """Result of `apply`.
 
     out: path of the written file
-    rows: number of rows
-    accepted, rejected, relabelled: number of decisions of each kind
+    rows: number of rows of the run
+    accepted, rejected, relabelled, unsure, deleted: number of decisions of each kind
     accepted_unseen: number of issues that were accepted without a decision
-    changed: number of labels that differ from the run's given labels
+    changed: number of labels in the file that differ from the run's given labels
     verified: number of labels that are verified in the file
     new_classes: labels in the file that are not classes of the run
     note: remark about the file for the user; None: no remark
@@ -63,6 +72,8 @@ class Applied:
     accepted: int
     rejected: int
     relabelled: int
+    unsure: int
+    deleted: int
     accepted_unseen: int
     changed: int
     verified: int
@@ -103,8 +114,11 @@ def apply(
     if accepting is not None:
         unseen = accepting.among(rows) & ~decided.mask & ~original.verified
     new_labels = combine_labels(original, rows, decided, unseen)
+    if new_labels.deleted.all():
+        raise InputError(f"{decisions}: deletes all {len(rows)} rows; keep some of them")
     write_whole(target, original.copy(new_labels, target))
-    new = set(new_labels.labels[new_labels.changed]) - set(rows.class_names)
+    kept = new_labels.kept
+    new = set(new_labels.labels[new_labels.changed & kept]) - set(rows.class_names)
     command = None
     if not isinstance(original, LabelList):
         command = shlex.join(["ulc", "audit", str(target), *original.options()])
@@ -114,9 +128,11 @@ def apply(
         accepted=decided.count(ACCEPT),
         rejected=decided.count(REJECT),
         relabelled=decided.count(RELABEL),
+        unsure=decided.count(UNSURE),
+        deleted=decided.count(DELETE),
         accepted_unseen=int(unseen.sum()),
-        changed=int((new_labels.labels != rows.given).sum()),
-        verified=int((original.verified | new_labels.decided).sum()),
+        changed=int((kept & (new_labels.labels != rows.given)).sum()),
+        verified=int((kept & (original.verified | new_labels.decided)).sum()),
         new_classes=tuple(sorted(new)),
         note=original.note,
         next_command=command,
@@ -129,12 +145,13 @@ def combine_labels(
     """Return the new label of each row.
 
     It is the decided label, else the suggested label if the row is in the mask `unseen` of issues
-    accepted without a decision, else the label now in the data.
+    accepted without a decision, else the label now in the data. A person who is unsure has decided
+    no label.
     """
     labels = original.labels.copy()
     labels[unseen] = rows.suggested[unseen]
-    labels[decided.mask] = decided.label[decided.mask]
-    return NewLabels(labels, labels != original.labels, decided.mask)
+    labels[decided.labelled] = decided.label[decided.labelled]
+    return NewLabels(labels, labels != original.labels, decided.labelled, decided.deleted)
 
 
 def open_original(folder: RunFolder, rows: RunRows) -> Original:

@@ -15,7 +15,13 @@ from ulc.errors import InputError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-ACCEPT, REJECT, RELABEL = DECISIONS = ("accept", "reject", "relabel")
+ACCEPT, REJECT, RELABEL, UNSURE, DELETE = DECISIONS = (
+    "accept",
+    "reject",
+    "relabel",
+    "unsure",
+    "delete",
+)
 
 
 @dataclass(frozen=True)
@@ -32,8 +38,9 @@ class Decision:
 class RowDecisions:
     """Decisions for the N rows of a run.
 
-    kind: (N,) accept, reject or relabel; None: the row has no decision
-    label: (N,) label after the decision; None: the row has no decision
+    kind: (N,) one of DECISIONS; None: the row has no decision
+    label: (N,) label after the decision, for unsure and delete the given one; None: the row has no
+        decision
     """
 
     kind: Texts
@@ -44,6 +51,17 @@ class RowDecisions:
         """Return the (N,) mask of the rows that have a decision."""
         decided: NDArray[np.bool_] = self.kind != None  # noqa: E711 (element by element)
         return decided
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Return the (N,) mask of the rows whose label a person has decided."""
+        return np.isin(self.kind, (ACCEPT, REJECT, RELABEL)) & self.mask
+
+    @property
+    def deleted(self) -> NDArray[np.bool_]:
+        """Return the (N,) mask of the rows that the copy leaves out."""
+        mask: NDArray[np.bool_] = self.kind == DELETE
+        return mask
 
     def count(self, kind: str) -> int:
         """Count the decisions of this kind."""
@@ -98,7 +116,7 @@ def check_decision(decision: Decision) -> Decision:
     if decision.decision not in DECISIONS:
         raise InputError(
             f"{decision.where}: unknown decision '{decision.decision}'; "
-            f"give {ACCEPT}, {REJECT} or {RELABEL}, or nothing"
+            f"give {', '.join(DECISIONS[:-1])} or {DECISIONS[-1]}, or nothing"
         )
     if decision.decision == RELABEL and not decision.label:
         raise InputError(
@@ -131,7 +149,7 @@ def resulting_label(rows: RunRows, place: int, decision: Decision) -> str:
     if decision.label and decision.label != expected.strip():
         kind = "suggested" if decision.decision == ACCEPT else "given"
         raise InputError(
-            f"{decision.where}: {decision.decision}s '{decision.id}' as '{decision.label}', but "
+            f"{decision.where}: {decision.decision} of '{decision.id}' as '{decision.label}', but "
             f"in {rows.where} the {kind} label is '{expected}'; give the run that the decisions "
             f"are about, or write {RELABEL}"
         )

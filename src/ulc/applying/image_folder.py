@@ -44,7 +44,7 @@ class ImageFolder:
             "label": new_labels.labels,
             "verified": new_labels.decided.astype(int),
         }
-        return as_csv(columns)
+        return as_csv({name: column[new_labels.kept] for name, column in columns.items()})
 
     def options(self) -> list[str]:
         """Return the command-line options for the column names and the image size."""

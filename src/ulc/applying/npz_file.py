@@ -11,9 +11,18 @@ from numpy.typing import NDArray
 
 from ulc.applying.original import NewLabels, npz_bytes
 from ulc.config import DataSpec
-from ulc.data.sources.npz import TEXT, parse_flags, parse_labels, read_arrays, read_texts
+from ulc.data.sources.npz import (
+    EMBEDDING,
+    TEXT,
+    parse_flags,
+    parse_labels,
+    read_arrays,
+    read_texts,
+)
 from ulc.errors import InputError
 from ulc.labels.table import as_objects
+
+OTHER = ("X_test", "y_test", "class_names")  # arrays that are not about the training rows
 
 
 class NpzFile:
@@ -54,10 +63,21 @@ class NpzFile:
         verified = self.verified | new_labels.decided
         if "verified" in arrays or verified.any():
             arrays["verified"] = verified
+        if new_labels.deleted.any():
+            arrays = {name: self.without(name, each, new_labels) for name, each in arrays.items()}
         parse_labels(arrays, str(self.path))  # raises if the copy could not be read again
         with zipfile.ZipFile(self.path) as archive:
             compressed = any(each.compress_type for each in archive.infolist())
         return npz_bytes(arrays, compressed=compressed)
+
+    def without(self, name: str, array: NDArray[Any], new_labels: NewLabels) -> NDArray[Any]:
+        """Return the array without the deleted rows; an array about other things stays as it is.
+
+        An array of the user's own, such as `weights`, is one of rows if it has as many entries.
+        """
+        other = name in OTHER or name.startswith(EMBEDDING)
+        of_rows = not other and array.ndim > 0 and len(array) == len(self.labels)
+        return array[new_labels.kept] if of_rows else array
 
     def relabelled(self, new_labels: NewLabels) -> dict[str, NDArray[Any]]:
         """Return the arrays that change: `y` and, for a new class, `class_names`."""

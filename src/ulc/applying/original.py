@@ -19,12 +19,19 @@ class NewLabels:
 
     labels: (N,) labels as text
     changed: (N,) which labels differ from those now in the data
-    decided: (N,) which rows a person has decided about; they become verified
+    decided: (N,) which labels a person has decided; they become verified
+    deleted: (N,) which rows the copy leaves out
     """
 
     labels: Texts
     changed: NDArray[np.bool_]
     decided: NDArray[np.bool_]
+    deleted: NDArray[np.bool_]
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Return the (N,) mask of the rows that the copy keeps."""
+        return ~self.deleted
 
 
 class Original(Protocol):
@@ -56,7 +63,7 @@ class Original(Protocol):
         ...
 
     def copy(self, new_labels: NewLabels, out: Any) -> bytes:
-        """Return the content of the file `out`: new labels, all else unchanged."""
+        """Return the content of the file `out`: new labels, no deleted rows, all else unchanged."""
         ...
 
     def options(self) -> list[str]:
@@ -91,7 +98,7 @@ class LabelList:
         """Return a CSV with the columns id, label, verified."""
         verified = (self.verified | new_labels.decided).astype(int)
         columns = {"id": self.rows.names, "label": new_labels.labels, "verified": verified}
-        return as_csv(columns)
+        return as_csv({name: column[new_labels.kept] for name, column in columns.items()})
 
     def options(self) -> list[str]:
         """Return no options: the list cannot be read as data."""

@@ -112,6 +112,7 @@ class TableFile:
             table[name] = self.flag_words(before, new_labels)
         if self.image is not None:
             table[self.image] = as_objects(self.moved_paths(list(table[self.image]), out))
+        table = table.drop(index=table.index[self.rows[new_labels.deleted]])
         content = table.to_csv(sep=form.separator, index=False, lineterminator=self.line_end(form))
         if form.encoding != UTF8:
             return encode(content, form.encoding, out)
@@ -156,6 +157,8 @@ class TableFile:
         if self.image is not None:
             paths = self.moved_paths(table[self.image].to_pylist(), out)
             table = replace_column(table, self.image, paths)
+        if new_labels.deleted.any():
+            table = table.take(np.delete(np.arange(len(table)), self.rows[new_labels.deleted]))
         buffer = io.BytesIO()
         parquet.write_table(table, buffer)
         return buffer.getvalue()

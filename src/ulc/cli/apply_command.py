@@ -17,7 +17,10 @@ def apply(
     run: Annotated[Path, typer.Argument(help="The folder of a run or of an audit.")],
     decisions: Annotated[
         Path | None,
-        typer.Argument(help="FILE.csv with columns id, decision (accept, reject, relabel), label."),
+        typer.Argument(
+            help="FILE.csv with columns id, decision (accept, reject, relabel, unsure, delete), "
+            "label."
+        ),
     ] = None,
     accept_all: Annotated[
         bool,
@@ -53,10 +56,12 @@ def apply(
 
 def sentences(done: "Applied") -> list[str]:
     """The lines that are printed: the changes, and the next command."""
-    unseen = f", {done.accepted_unseen} more accepted unseen" if done.accepted_unseen else ""
+    others = f", {done.unsure} unsure" if done.unsure else ""
+    others += f", {done.deleted} rows deleted" if done.deleted else ""
+    others += f", {done.accepted_unseen} more accepted unseen" if done.accepted_unseen else ""
     lines = [
         f"{done.out}: {done.changed} of {done.rows} labels changed ({done.accepted} accepted, "
-        f"{done.rejected} rejected, {done.relabelled} relabelled{unseen}); {done.verified} verified"
+        f"{done.rejected} rejected, {done.relabelled} relabelled{others}); {done.verified} verified"
     ]
     if done.new_classes:
         names = ", ".join(f"'{name}'" for name in done.new_classes)

@@ -60,7 +60,7 @@ class ProgressBar(TrainingProgress):
         """Print a sentence about the data above the bars."""
         if note not in self.said:
             self.said.add(note)
-            self.progress.console.print(note, soft_wrap=True, highlight=False, markup=False)
+            self.progress.console.print(cell(note), soft_wrap=True, highlight=False)
 
     def move(self, completed: int, values: str) -> None:
         """Show the number of completed epochs, and the values as text."""

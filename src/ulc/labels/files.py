@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.labels.duplicates import find_copies
+from ulc.labels.duplicates import Copies, find_copies
 from ulc.labels.health import health
 from ulc.labels.judgement import Judgement
+from ulc.labels.neighbours import find_neighbours, near_duplicate_entry, outlier_entry
 from ulc.labels.table import as_csv, as_parquet, corrected_columns, label_columns
 from ulc.storage.run_folder import RunFolder
 
@@ -62,6 +63,19 @@ class LabelFiles:
             rows = np.flatnonzero(self.nearly_empty).tolist()
             names = rows if self.ids is None else [self.ids[row] for row in rows]
             content["nearly_empty"] = {"rows": len(rows), "ids": names}
+        if self.inputs is not None and copies is not None:
+            content |= self.odd_rows(self.inputs, copies)
         folder.write_json("health.json", content)
         if self.verified is not None:
             folder.write_json("verified.json", np.flatnonzero(self.verified).tolist())
+
+    def odd_rows(self, inputs: NDArray[Any], copies: Copies) -> dict[str, Any]:
+        """The entries of outliers and of almost equal rows; empty if the inputs are no vectors."""
+        found = find_neighbours(inputs, copies)
+        if found is None:
+            return {}
+        named = (self.judgement.given, self.class_names, self.ids)
+        return {
+            "outliers": outlier_entry(found, *named),
+            "near_duplicates": near_duplicate_entry(found, *named),
+        }

@@ -18,7 +18,7 @@ from ulc.data.sources import load_source
 from ulc.data.sources.pictures import SUFFIXES, Picture, printable_path
 from ulc.errors import InputError
 from ulc.report.stored_rows import array_rows, table_rows
-from ulc.report.thumbnails import from_array, from_picture
+from ulc.report.thumbnails import EDGE, from_array, from_picture
 from ulc.storage.run_folder import RunFolder
 from ulc.typing import Integers
 
@@ -34,18 +34,25 @@ LONGEST_SENTENCE = 600  # characters of a value in a column of sentences
 class Examples:
     """Pictures or values of the suspects; a place is a position in their list.
 
-    picture: function from a place to the thumbnail as a data URI; it returns None if there is none
+    read: function from a place and the largest edge in pixels to the thumbnail as a data URI; it
+        returns None if there is none
     columns: names of the values; empty: no values are shown
     values: the values of each suspect, in the order of `columns`
     paths: paths of the pictures, if the ids are no paths; else empty
     note: a sentence that says what is not shown and why; None: all is shown
+    edge: largest height and width of the thumbnails in pixels
     """
 
-    picture: Callable[[int], str | None] = lambda _: None
+    read: Callable[[int, int], str | None] = lambda *_: None
     columns: tuple[str, ...] = ()
     values: Sequence[Sequence[str]] = ()
     paths: Sequence[str] = ()
     note: str | None = None
+    edge: int = EDGE
+
+    def picture(self, place: int) -> str | None:
+        """The thumbnail at a place as a data URI; None: there is none."""
+        return self.read(place, self.edge)
 
 
 @dataclass(frozen=True)
@@ -86,17 +93,17 @@ class Wanted:
         return Path(self.spec.data.path or "")
 
 
+def wanted_rows(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) -> Wanted:
+    """The rows at these positions of a run's training data."""
+    facts = folder.read_json("data.json")
+    skipped = frozenset(facts.get("skipped", ()))
+    unlabelled = int(facts.get("unlabelled", 0))
+    return Wanted(folder.spec, rows, ids, int(facts["examples"]), skipped, unlabelled)
+
+
 def find_examples(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) -> Examples:
     """Pictures or values of the rows, or a note that says why there are none."""
-    facts = folder.read_json("data.json")
-    wanted = Wanted(
-        folder.spec,
-        rows,
-        ids,
-        int(facts["examples"]),
-        frozenset(facts.get("skipped", ())),
-        int(facts.get("unlabelled", 0)),
-    )
+    wanted = wanted_rows(folder, rows, ids)
     if len(rows) == 0:
         return Examples()
     if ids is not None and ids[0].lower().endswith(SUFFIXES):
@@ -121,13 +128,14 @@ def from_files(paths: Sequence[str]) -> Examples:
             f"({next(path for path in paths if not Path(path).is_file())}); they are not shown."
         )
     return Examples(
-        picture=lambda place: from_picture(Picture.from_path(Path(paths[place]))), note=note
+        read=lambda place, edge: from_picture(Picture.from_path(Path(paths[place])), edge),
+        note=note,
     )
 
 
 def from_images(images: NDArray[Any]) -> Examples:
     """Pictures of an (n, C, H, W) array."""
-    return Examples(picture=lambda place: from_array(images[place]))
+    return Examples(read=lambda place, edge: from_array(images[place], edge))
 
 
 def from_vectors(vectors: NDArray[Any]) -> Examples:
@@ -167,7 +175,7 @@ def from_table(wanted: Wanted) -> Examples:
         return from_frame(table, wanted)
     paths = [printable_path(wanted.path.parent / str(text)) for text in table[image]]
     shown = from_files(paths)
-    return Examples(shown.picture, paths=paths, note=shown.note)
+    return Examples(shown.read, paths=paths, note=shown.note)
 
 
 def unskipped(wanted: Wanted) -> Callable[["pd.DataFrame"], NDArray[np.bool_]] | None:
@@ -248,7 +256,7 @@ def from_huggingface(wanted: Wanted) -> Examples:
         others = [name for name in train.features if name not in images]
         return from_frame(huggingface.to_frame(selected, others), wanted)
     pictures = huggingface.list_pictures(selected, image, where)
-    return Examples(picture=lambda place: from_picture(pictures[place]))
+    return Examples(read=lambda place, edge: from_picture(pictures[place], edge))
 
 
 READERS: dict[str, Callable[[Wanted], Examples]] = {

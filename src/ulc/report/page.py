@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,14 @@ from markupsafe import Markup
 from ulc.errors import InputError
 from ulc.labels.health import frequent_pairs
 from ulc.report import figures, training_record
+from ulc.report.data_map import draw_map
 from ulc.report.examples import Examples, find_examples
 from ulc.report.findings import Findings, check_finished
 from ulc.report.losses import class_losses
+from ulc.report.odd_rows import find_odd_rows
 from ulc.report.overview import class_rows, heat_map
+from ulc.report.paths import split_root
+from ulc.report.references import reference_pictures
 from ulc.report.scores import class_scores
 from ulc.report.suspects import in_script, list_suspects
 from ulc.storage.run_folder import RunFolder
@@ -35,7 +39,8 @@ SCORE_RULES = {
     "mixture": "the probability of the low-loss component in a mixture fitted to the losses",
     "algorithm": "the algorithm's own probability that the given label is right",
 }
-SCRIPTS = ("decisions.js", "cards.js", "gallery.js", "page.js")
+COLUMNS = 12  # values of a row with a column of their own, as FEW in cards.js
+SCRIPTS = ("decisions.js", "cards.js", "gallery.js", "dialogs.js", "map.js", "page.js")
 
 
 @dataclass(frozen=True)
@@ -60,12 +65,24 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
         raise explain_version(folder, error) from None
     rows = findings.suspects[:limit]
     ids = None if every is None else [every[row] for row in rows]
-    del every
     examples = find_examples(folder, rows, ids)
-    content |= {"examples_note": examples.note, "named": ids is not None}
+    references = {} if examples.columns else reference_pictures(folder, findings, rows, every)
+    root, names = ("", None) if ids is None else split_root(ids)
+    content["map"] = draw_map(folder, findings, every)
+    content["odd"] = find_odd_rows(folder, every, root)
+    del every
+    examples = replace(examples, paths=split_root(examples.paths)[1])
+    content |= {
+        "examples_note": examples.note,
+        "named": ids is not None,
+        "root": root,
+        "references": references,
+        "as_rows": bool(examples.columns),
+        "columns": examples.columns[:COLUMNS],
+    }
     empty = render(content, findings, examples, "[]", 0)
     room = LARGEST - len(empty.encode()) - 100  # digits of the count
-    listed = list_suspects(findings, ids, examples, most=limit, room=room)
+    listed = list_suspects(findings, names, examples, most=limit, room=room)
     html = render(content, findings, examples, listed.as_json(), len(listed.records))
     return Report(html, len(listed.records), len(findings.suspects))
 
@@ -186,6 +203,8 @@ def render(
         "classes": findings.class_names,
         "columns": examples.columns,
         "named": content["named"],
+        "root": content["root"],
+        "references": content["references"],
         "score_kind": findings.score_kind,
     }
     return environment.get_template("page.html").render(
@@ -223,4 +242,6 @@ def percent(share: float | None) -> str:
     if share is None:
         return "–"
     value = 100 * share
+    if 0 < value < 0.05:
+        return "< 0.1 %"
     return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.1f} %"

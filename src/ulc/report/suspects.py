@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ulc.report.examples import Examples
 from ulc.report.findings import Findings
+from ulc.report.thumbnails import LARGE
+
+FEW = 300  # so many suspects may have large pictures
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,23 @@ def list_suspects(
 ) -> Listed:
     """The most suspicious labels: at most `most`, and only as many as fit into `room` bytes.
 
+    Few suspects have large pictures, if all of them fit.
+
     ids: ids of the suspects in their order; None: rows are named by their positions
     """
+    wanted = min(most, len(findings.suspects))
+    if wanted <= FEW:
+        large = replace(examples, edge=LARGE)
+        listed = fill_room(findings, ids, large, most=wanted, room=room)
+        if len(listed.records) == wanted:
+            return listed
+    return fill_room(findings, ids, examples, most=wanted, room=room)
+
+
+def fill_room(
+    findings: Findings, ids: Sequence[str] | None, examples: Examples, *, most: int, room: int
+) -> Listed:
+    """The first suspects that fit into `room` bytes; arguments as in `list_suspects`."""
     records: list[str] = []
     for place, row in enumerate(findings.suspects[:most]):
         name = ids[place] if ids else str(row)

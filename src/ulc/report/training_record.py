@@ -138,12 +138,15 @@ class Gain:
     """The same measure of plain training and of the method.
 
     measured: name of the measure; title: heading on the page
+    own: whether it is the accuracy on a test set of the user's own data. Only then it is in the
+        summary: given labels that were held out may be wrong, and a benchmark is not theirs.
     """
 
     plain: float
     ours: float
     measured: str
     title: str = "Gain over plain training"
+    own: bool = False
 
 
 def gain(folder: RunFolder) -> Gain | None:
@@ -158,7 +161,10 @@ def gain(folder: RunFolder) -> Gain | None:
         return None
     path = ("balanced", "last", "accuracy")
     plain, ours = (number_at(each.read_json("summary.json"), path) for each in (beside, folder))
-    return None if plain is None or ours is None else Gain(plain, ours, "test accuracy")
+    if plain is None or ours is None:
+        return None
+    own = folder.spec.data.path is not None and folder.spec.noise.kind == "none"
+    return Gain(plain, ours, "test accuracy", own=own)
 
 
 def plain_run(folder: RunFolder) -> RunFolder | None:

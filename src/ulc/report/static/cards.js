@@ -1,15 +1,15 @@
 "use strict";
 
-/* The card of one suspicious label. Names come from data, so they are set as text, never as HTML. */
-const FEW = 8; // values of a row that are shown at once
-const VERDICTS = { accept: "Accepted", reject: "Rejected, stays", relabel: "Relabelled" };
+/* One suspicious label: a card with a picture, or a row of a table with values. Names come from data,
+   so they are set as text, never as HTML. */
+const FEW = 12; // values of a row that have a column of their own
 
 class Card {
-  constructor(suspect, data) {
+  constructor(suspect, data, decisions) {
     this.suspect = suspect;
-    this.classes = data.classes;
+    this.decisions = decisions;
     this.item = document.getElementById("card").content.firstElementChild.cloneNode(true);
-    this.box = this.item.querySelector(".card");
+    this.box = this.item.matches(".card") ? this.item : this.item.querySelector(".card");
     const given = data.classes[suspect.given];
     const suggested = data.classes[suspect.suggested];
     this.text(".given", given);
@@ -17,8 +17,8 @@ class Card {
     const name = data.named ? suspect.id : `row ${suspect.id}`;
     this.text(".path", suspect.path ? `${name} · ${suspect.path}` : name);
     this.box.setAttribute("aria-label", `${name}: labelled ${given}, suggested ${suggested}`);
-    this.box.querySelector(".look").append(...look(suspect, data.columns));
-    this.box.querySelector(".facts").append(...facts(suspect));
+    if (data.columns.length) this.fillRow(data.columns);
+    else this.fillCard(data);
     this.box.querySelector(".reasons").append(...reasons(suspect, given, suggested));
   }
 
@@ -26,46 +26,80 @@ class Card {
     this.box.querySelector(selector).textContent = content;
   }
 
+  fillCard(data) {
+    if (this.suspect.picture) {
+      const zoom = document.createElement("button");
+      zoom.type = "button";
+      zoom.className = "picture";
+      zoom.dataset.zoom = "";
+      zoom.setAttribute("aria-label", "Enlarge the picture");
+      zoom.append(picture(this.suspect.picture));
+      this.box.querySelector(".look").append(zoom, ...references(this.suspect, data));
+    }
+    this.box.querySelector(".facts").append(...terms(facts(this.suspect)));
+  }
+
+  fillRow(columns) {
+    const pairs = columns.map((name, place) => [name, (this.suspect.values || [])[place] || "–"]);
+    this.text(".score", inWords(this.suspect.score));
+    const cells = pairs.slice(0, FEW).map(([name, value]) => {
+      const cell = document.createElement("td");
+      cell.className = "value";
+      cell.dataset.name = name;
+      cell.textContent = value;
+      return cell;
+    });
+    this.box.querySelector(".score").after(...cells);
+    const rest = [...facts(this.suspect).slice(1), ...pairs.slice(FEW)];
+    const more = pairs.length > FEW ? `More (${pairs.length - FEW} values)` : "More";
+    this.box.querySelector(".more").prepend(folded(more, described("values", rest)));
+  }
+
   show(decided) {
     this.box.dataset.decision = decided ? decided.decision : "";
-    const verdict = decided ? `${VERDICTS[decided.decision]}: ${this.classes[decided.label]}` : "";
-    this.text(".verdict", verdict);
-    for (const button of this.box.querySelectorAll("button")) {
+    this.text(".verdict", decided ? this.decisions.verdict(decided) : "");
+    for (const button of this.box.querySelectorAll("button[data-decision]")) {
       const pressed = Boolean(decided) && decided.decision === button.dataset.decision;
       button.setAttribute("aria-pressed", String(pressed));
     }
   }
 }
 
-/* The picture, or the values of the row. */
-function look(suspect, columns) {
-  if (suspect.picture) {
-    const image = new Image();
-    image.alt = "";
-    image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth < 80));
-    image.src = suspect.picture;
-    return [image];
-  }
-  if (!suspect.values) return [];
-  const pairs = columns.map((name, place) => [name, suspect.values[place]]);
-  const shown = [described("values", pairs.slice(0, FEW))];
-  if (pairs.length > FEW) {
-    const more = document.createElement("details");
-    const summary = document.createElement("summary");
-    summary.textContent = `${pairs.length - FEW} more values`;
-    more.append(summary, described("values", pairs.slice(FEW)));
-    shown.push(more);
-  }
-  return shown;
+function picture(source) {
+  const image = new Image();
+  image.alt = "";
+  image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth < 80));
+  image.src = source;
+  return image;
+}
+
+/* Trusted examples of the suggested class, then of the given class. */
+function references(suspect, data) {
+  return ["suggested", "given"].flatMap((side) => {
+    const pictures = data.references[suspect[side]];
+    if (!pictures) return [];
+    const box = document.createElement("div");
+    const name = document.createElement("p");
+    box.className = `references ${side}-class`;
+    name.textContent = `${data.classes[suspect[side]]}, trusted`;
+    box.append(name, ...pictures.map(picture));
+    return [box];
+  });
 }
 
 function facts(suspect) {
-  const pairs = [
-    ["Score", suspect.score],
-    ["Model uncertainty", suspect.epistemic],
-    ["Data uncertainty", suspect.aleatoric],
+  return [
+    ["Score", inWords(suspect.score)],
+    ["Model uncertainty", inWords(suspect.epistemic)],
+    ["Data uncertainty", suspect.aleatoric === undefined ? "–" : suspect.aleatoric.toFixed(3)],
   ];
-  return terms(pairs.map(([name, value]) => [name, value === undefined ? "–" : value.toFixed(3)]));
+}
+
+/* A probability with three decimals; in words where they would say 0 or 1. */
+function inWords(value) {
+  if (value === undefined || value === null) return "–";
+  if (value < 0.0005) return "< 0.001";
+  return value >= 0.9995 ? "> 0.999" : value.toFixed(3);
 }
 
 /* Bayes' rule for the given and the suggested class, where a confusion model decided. */
@@ -75,16 +109,20 @@ function reasons(suspect, given, suggested) {
   table.createTHead().append(tableRow(["Class", "Model", "P(label | class)", "Posterior"], "col"));
   const body = table.createTBody();
   [given, suggested].forEach((name, place) => {
-    body.append(tableRow([name, ...suspect.why[place].map((value) => value.toFixed(3))], "row"));
+    body.append(tableRow([name, ...suspect.why[place].map(inWords)], "row"));
   });
-  const more = document.createElement("details");
-  const summary = document.createElement("summary");
   const about = document.createElement("p");
-  summary.textContent = "Why";
   about.textContent =
     "The posterior is the model’s probability of the class, times the share of the class that gets this label, normalised over all classes.";
-  more.append(summary, table, about);
-  return [more];
+  return [folded("Why", table, about)];
+}
+
+function folded(title, ...content) {
+  const more = document.createElement("details");
+  const summary = document.createElement("summary");
+  summary.textContent = title;
+  more.append(summary, ...content);
+  return more;
 }
 
 /* The first cell is a heading of its row; with scope "col" all cells are headings. */

@@ -10,6 +10,7 @@ class Gallery {
     this.data = data;
     this.decisions = decisions;
     this.cards = new Map(); // by row, made when first shown
+    this.here = -1; // row of the current suspect, on which the keys act
     this.found = [];
     this.page = 0;
     this.orders = {
@@ -51,7 +52,6 @@ class Gallery {
         return option(pair, `${this.name(given)} → ${this.name(suggested)} (${count})`);
       }),
     );
-    byId("relabel-label").append(...this.data.classes.map((name, label) => option(label, name)));
   }
 
   /* Filter by given class, by suggestion, or by both. */
@@ -109,7 +109,7 @@ class Gallery {
   draw() {
     const cards = this.shown.map((suspect) => this.card(suspect));
     byId("cards").replaceChildren(...cards.map((card) => card.item));
-    if (cards.length && !cards.some((card) => card.box.tabIndex === 0)) cards[0].box.tabIndex = 0;
+    if (cards.length) this.mark(this.shown[this.current]);
     const total = this.suspects.length;
     const decided = this.decisions.decided.length;
     byId("count").textContent = this.found.length
@@ -123,10 +123,40 @@ class Gallery {
     byId("download").disabled = decided === 0;
     byId("download").textContent = decided ? `Download decisions (${decided})` : "Download decisions";
     byId("storage-note").hidden = this.decisions.kept;
+    const open = this.undecided.length;
+    byId("accept-all").disabled = open === 0;
+    byId("accept-all").textContent = `Accept these ${open}`;
+    byId("review").textContent = decided
+      ? `Review the other ${plural(total - decided)}`
+      : `Review ${plural(total)}`;
+    byId("review").hidden = decided === total || total === 0;
   }
 
+  /* The suspects that fit the filters and have no decision. */
+  get undecided() {
+    return this.found.filter((suspect) => !this.decisions.of(suspect));
+  }
+
+  /* Place of the current suspect on this page; the first one if it is not on it. */
+  get current() {
+    return Math.max(this.shown.findIndex((suspect) => suspect.row === this.here), 0);
+  }
+
+  /* Make a suspect the current one. */
+  mark(suspect) {
+    this.here = suspect.row;
+    for (const card of this.cards.values()) {
+      const here = card.suspect === suspect;
+      card.box.tabIndex = here ? 0 : -1;
+      card.box.classList.toggle("here", here);
+    }
+    this.onMark(suspect);
+  }
+
+  onMark() {} // another part of the page may follow the current suspect
+
   card(suspect) {
-    if (!this.cards.has(suspect.row)) this.cards.set(suspect.row, new Card(suspect, this.data));
+    if (!this.cards.has(suspect.row)) this.cards.set(suspect.row, new Card(suspect, this.data, this.decisions));
     const card = this.cards.get(suspect.row);
     card.show(this.decisions.of(suspect));
     return card;
@@ -143,10 +173,11 @@ class Gallery {
     }
     const suspect = this.shown[Math.min(Math.max(place, 0), this.shown.length - 1)];
     if (!suspect) return;
-    for (const card of this.cards.values()) card.box.tabIndex = -1;
+    this.mark(suspect);
     const box = this.card(suspect).box;
-    box.tabIndex = 0;
-    box.focus();
+    box.focus({ preventScroll: true });
+    // At once: during a smooth scroll a second key or tap would meet another card.
+    box.scrollIntoView({ block: onPhone() ? "start" : "nearest", behavior: "instant" });
   }
 
   turn(by) {
@@ -154,9 +185,14 @@ class Gallery {
     this.draw();
   }
 
-  /* Turn to the page of a row, and focus its card. */
+  /* Turn to the page of a row, and focus its card; clear the filters if they hide it. */
   reveal(row) {
-    const place = this.found.findIndex((suspect) => suspect.row === row);
+    const find = () => this.found.findIndex((suspect) => suspect.row === row);
+    if (find() < 0) {
+      byId("filters").reset();
+      this.refresh();
+    }
+    const place = find();
     if (place < 0) return;
     this.page = Math.floor(place / this.size);
     this.draw();
@@ -167,6 +203,14 @@ class Gallery {
     const box = element.closest(".card");
     return this.shown.findIndex((suspect) => this.card(suspect).box === box);
   }
+}
+
+function onPhone() {
+  return matchMedia("(max-width: 40rem)").matches;
+}
+
+function plural(count) {
+  return `${count.toLocaleString("en")} label${count === 1 ? "" : "s"}`;
 }
 
 function pairOf(suspect) {

@@ -1,12 +1,18 @@
 "use strict";
 
 /* Starts the page: mouse, keyboard, download. */
+const TYPING = "input:not([type=checkbox]), select, textarea";
+const MOVES = ["j", "k", "ArrowLeft", "ArrowRight"];
+const TOP = 150; // pixels: on a telephone the card at this height is the current one
+
 function start() {
   const data = JSON.parse(byId("page-data").textContent);
   const suspects = JSON.parse(byId("suspect-data").textContent);
   if (!byId("cards")) return; // nothing looks wrong
-  const decisions = new Decisions(data.key, suspects, data.classes);
+  const decisions = new Decisions(data.key, suspects, data);
   const gallery = new Gallery(suspects, data, decisions);
+  const relabelling = new RelabelDialog(data.classes);
+  const zooming = new ZoomDialog(data);
 
   function say(text) {
     byId("said").textContent = text;
@@ -16,9 +22,10 @@ function start() {
   function decide(place, decision, label) {
     const suspect = gallery.shown[place];
     if (!suspect) return;
+    if (decision === "relabel" && label === undefined) return relabel(place);
     decisions.decide(suspect, decision, label);
     const decided = decisions.of(suspect);
-    say(decided ? `${VERDICTS[decided.decision]}: ${data.classes[decided.label]}` : "Taken back");
+    say(decided ? decisions.verdict(decided) : "Taken back");
     gallery.refresh();
     const stays = gallery.shown[place] === suspect;
     gallery.focus(stays && decided ? place + 1 : place);
@@ -26,26 +33,44 @@ function start() {
 
   function relabel(place) {
     const suspect = gallery.shown[place];
-    const dialog = byId("relabel");
-    if (!suspect) return;
     const before = decisions.of(suspect);
-    byId("relabel-about").textContent = suspect.id;
-    byId("relabel-label").value = before ? before.label : suspect.suggested;
-    dialog.returnValue = "";
-    dialog.onclose = () => {
-      if (dialog.returnValue !== "take") gallery.focus(place);
-      else decide(place, "relabel", Number(byId("relabel-label").value));
-    };
-    dialog.showModal();
-    byId("relabel-label").focus();
+    const known = before && before.decision === "relabel" ? decisions.labelName(before.label) : "";
+    relabelling.open(
+      suspect.id,
+      known,
+      (label) => decide(place, "relabel", label),
+      () => gallery.focus(place),
+    );
+  }
+
+  function zoom(place) {
+    const suspect = gallery.shown[place];
+    if (suspect) zooming.open(suspect, () => gallery.focus(place));
+  }
+
+  function acceptAll() {
+    const open = gallery.undecided;
+    decisions.acceptAll(open);
+    say(`${plural(open.length)} accepted`);
+    gallery.refresh();
+    byId("undo").focus({ preventScroll: true });
   }
 
   function undo() {
-    const row = decisions.undo();
-    if (row === undefined) return;
-    say("Undone");
+    const changes = decisions.undo();
+    if (!changes.length) return;
+    say(changes.length > 1 ? `${plural(changes.length)} undone` : "Undone");
     gallery.refresh();
-    gallery.reveal(row);
+    gallery.reveal(changes[0][0]);
+  }
+
+  /* Begin at the first suspect without a decision. */
+  function review() {
+    const first = suspects.find((suspect) => !decisions.of(suspect));
+    if (!first) return;
+    byId("filters").reset();
+    gallery.search();
+    gallery.reveal(first.row);
   }
 
   function download() {
@@ -57,39 +82,87 @@ function start() {
   }
 
   const keys = {
-    a: (place) => decide(place, "accept"),
-    r: (place) => decide(place, "reject"),
-    l: relabel,
     u: undo,
     n: () => (gallery.turn(1), gallery.focus(0)),
     p: () => (gallery.turn(-1), gallery.focus(0)),
     "/": () => byId("search").focus(),
-    ArrowRight: (place) => gallery.focus(place + 1),
-    ArrowLeft: (place) => gallery.focus(place - 1),
+  };
+  const cardKeys = {
+    a: (place) => decide(place, "accept"),
+    r: (place) => decide(place, "reject"),
+    l: (place) => decide(place, "relabel"),
+    s: (place) => decide(place, "unsure"),
+    d: (place) => decide(place, "delete"),
+    z: zoom,
     j: (place) => gallery.focus(place + 1),
     k: (place) => gallery.focus(place - 1),
+    ArrowRight: (place) => gallery.focus(place + 1),
+    ArrowLeft: (place) => gallery.focus(place - 1),
   };
 
-  byId("cards").addEventListener("keydown", (event) => {
-    if (event.altKey || event.metaKey || event.ctrlKey) return;
-    const action = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (!action) return;
+  /* Keys act on the card that has the focus, else on the current card, as the bar of a telephone does.
+     If that one is out of view, it is only brought into view: nobody decides about what is not seen. */
+  addEventListener("keydown", (event) => {
+    if (event.altKey || event.metaKey || event.ctrlKey || event.target.closest(TYPING)) return;
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const inside = gallery.place(event.target);
+    if (document.querySelector("dialog[open]")) return keyInZoom(event, key);
+    if (inside < 0 && (!byId("keys-on").checked || key.startsWith("Arrow"))) return;
+    if (!keys[key] && !cardKeys[key]) return;
     event.preventDefault();
-    action(gallery.place(event.target));
+    if (keys[key]) return keys[key]();
+    if (inside >= 0) return cardKeys[key](inside);
+    ifSeen(gallery.current, () => cardKeys[key](gallery.current));
   });
+
+  function ifSeen(place, action) {
+    const suspect = gallery.shown[place];
+    if (suspect && inView(gallery.card(suspect).box)) action();
+    else gallery.focus(place);
+  }
+
+  /* Decide or move while the picture is enlarged; moving enlarges the next picture. */
+  function keyInZoom(event, key) {
+    if (!zooming.shown || !cardKeys[key]) return;
+    event.preventDefault();
+    const place = gallery.current;
+    zooming.close(key === "z");
+    if (key === "z") return;
+    cardKeys[key](place);
+    if (MOVES.includes(key)) zoom(gallery.current);
+  }
+
   byId("cards").addEventListener("click", (event) => {
+    const place = gallery.place(event.target);
     const button = event.target.closest("button");
+    if (event.target.closest("button, summary") === null && gallery.shown[place]) gallery.mark(gallery.shown[place]);
     if (!button) return;
-    const place = gallery.place(button);
-    if (button.dataset.decision === "relabel") relabel(place);
-    else decide(place, button.dataset.decision);
+    if (button.dataset.decision) decide(place, button.dataset.decision);
+    else zoom(place);
+  });
+  byId("deck").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button) ifSeen(gallery.current, () => decide(gallery.current, button.dataset.decision));
+  });
+  /* On a telephone the current card is the one that has the focus, or else, after scrolling, the one
+     at the top of the screen. */
+  addEventListener("scroll", () => {
+    const focused = document.activeElement.closest(".card");
+    if (!onPhone() || document.querySelector("dialog[open]") || (focused && inView(focused))) return;
+    const top = gallery.shown.find((each) => gallery.card(each).box.getBoundingClientRect().bottom > TOP);
+    if (top && top.row !== gallery.here) gallery.mark(top);
   });
   byId("filters").addEventListener("input", () => gallery.search());
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
-  byId("filters").addEventListener("reset", () => setTimeout(() => gallery.search()));
+  /* A button empties the fields after its click; scripts that empty them search themselves. */
+  document.querySelector("#filters button[type=reset]").addEventListener("click", () => {
+    setTimeout(() => gallery.search());
+  });
   byId("previous").addEventListener("click", () => (gallery.turn(-1), gallery.focus(0)));
   byId("next").addEventListener("click", () => (gallery.turn(1), gallery.focus(0)));
   byId("undo").addEventListener("click", undo);
+  byId("accept-all").addEventListener("click", acceptAll);
+  byId("review").addEventListener("click", review);
   byId("download").addEventListener("click", download);
   /* Cells of the matrix and counts in the tables show their suspects. */
   for (const button of document.querySelectorAll("main button[data-given], main button[data-suggested]")) {
@@ -105,7 +178,14 @@ function start() {
     decisions.load();
     gallery.refresh();
   });
+  linkMap(gallery);
   gallery.search();
+}
+
+/* Whether the middle of an element is in view. */
+function inView(element) {
+  const { top, bottom } = element.getBoundingClientRect();
+  return top + bottom > 0 && top + bottom < 2 * innerHeight;
 }
 
 start();

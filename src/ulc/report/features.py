@@ -1,0 +1,55 @@
+"""Features of some rows: numbers from which a map of the data is made."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ulc.config import checked
+from ulc.errors import InputError
+from ulc.report.examples import Wanted, unskipped, wanted_rows
+from ulc.report.stored_rows import array_rows, table_rows
+from ulc.storage.run_folder import RunFolder
+from ulc.typing import Floats, Integers
+
+EMBEDDED = "features.npz"  # embedded images of an audit, in its folder
+
+
+def find_features(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) -> Floats | None:
+    """(n, D) features of the rows: embedded images, vectors, or encoded columns of a table.
+
+    None: there are none, or they cannot be read again. Raw images have none.
+
+    rows: (n,) positions in the training data; ids: names of these rows; None: no ids
+    """
+    wanted = wanted_rows(folder, rows, ids)
+    try:
+        found = read_features(folder, wanted)
+    except Exception:  # readers of other packages raise errors of any type
+        return None
+    if found is None or found.ndim != 2 or not np.isfinite(found).all():
+        return None
+    return found.astype(np.float64)
+
+
+def read_features(folder: RunFolder, wanted: Wanted) -> Floats | None:
+    """The features as stored, or as the run's encoding gives them; None: there are none."""
+    if folder.has(EMBEDDED):
+        return array_rows(folder.path / EMBEDDED, "X", wanted.rows, wanted.total)
+    if wanted.spec.data.source == "npz":
+        return array_rows(wanted.path, "X", wanted.source_rows, wanted.source_total)
+    if wanted.spec.data.source == "table" and folder.has("encoding.json"):
+        return encoded_rows(folder, wanted)
+    return None
+
+
+def encoded_rows(folder: RunFolder, wanted: Wanted) -> Floats:
+    """Rows of a table as the run encoded them."""
+    from ulc.data.table_encoding import TableEncoding
+
+    where = str(folder.path / "encoding.json")
+    encoding = checked(TableEncoding, folder.read_json("encoding.json"), where=where)
+    rows, total = wanted.source_rows, wanted.source_total
+    table = table_rows(wanted.path, rows, total, wanted.spec.data, keep=unskipped(wanted))
+    if not encoding.columns:
+        raise InputError(f"{where}: no columns; train again")
+    return encoding.transform(table, str(wanted.path))

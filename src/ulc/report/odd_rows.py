@@ -1,0 +1,111 @@
+"""Outliers, almost equal rows and copies in conflict, from health.json."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ulc.report.examples import Examples, find_examples
+from ulc.report.references import EDGE
+from ulc.report.training_record import read_optional
+from ulc.storage.run_folder import RunFolder
+
+SHOWN = 12  # entries of each list; health.json has up to 100
+
+
+@dataclass(frozen=True)
+class OddRow:
+    """One row: its id without the common folder, its given label, its picture as a data URI.
+
+    picture is None if there is none.
+    """
+
+    name: str
+    label: str
+    picture: str | None
+
+
+@dataclass(frozen=True)
+class OddGroup:
+    """Rows that belong together; distance: as in health.json; None: they are equal."""
+
+    rows: list[OddRow]
+    distance: float | None
+
+
+@dataclass(frozen=True)
+class OddRows:
+    """The first entries of each list, and how many there are in all."""
+
+    outliers: list[OddGroup] = field(default_factory=list)
+    near: list[OddGroup] = field(default_factory=list)
+    conflicts: list[OddGroup] = field(default_factory=list)
+    totals: dict[str, int] = field(default_factory=dict)
+
+
+def find_odd_rows(folder: RunFolder, ids: Sequence[str] | None, root: str) -> OddRows:
+    """The lists of health.json with pictures; empty lists where the run wrote none.
+
+    ids: names of all rows; None: rows are named by their positions
+    root: common folder, which the names on the page leave out
+    """
+    try:
+        return read_odd_rows(folder, ids, root)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise folder.damaged("health.json", error) from None
+
+
+def read_odd_rows(folder: RunFolder, ids: Sequence[str] | None, root: str) -> OddRows:
+    """As `find_odd_rows`, for a file of the right form."""
+    health = read_optional(folder, "health.json")
+    outliers, near, copies = (
+        health.get(name) or {} for name in ("outliers", "near_duplicates", "duplicates")
+    )
+    lists = {
+        "outliers": [
+            ([each["id"]], [each["label"]], each["distance"]) for each in first(outliers, "listed")
+        ],
+        "near": [(each["ids"], each["labels"], each["distance"]) for each in first(near, "listed")],
+        "conflicts": [(each["ids"], each["labels"], None) for each in first(copies, "conflicting")],
+    }
+    wanted = [name for groups in lists.values() for names, _, _ in groups for name in names]
+    pictures = read_pictures(folder, wanted, ids)
+
+    def group(entry: tuple[list[Any], list[str], float | None]) -> OddGroup:
+        names, labels, distance = entry
+        rows = [
+            OddRow(str(name).removeprefix(root), label, pictures.get(name))
+            for name, label in zip(names, labels, strict=True)
+        ]
+        return OddGroup(rows, distance)
+
+    totals = {
+        "outliers": int(outliers.get("rows", 0)),
+        "near": int(near.get("pairs", 0)),
+        "conflicts": int(copies.get("conflicts", 0)),
+    }
+    return OddRows(**{name: list(map(group, each)) for name, each in lists.items()}, totals=totals)
+
+
+def first(entry: dict[str, Any], name: str) -> Iterable[dict[str, Any]]:
+    """The first elements of a list in an entry of health.json; empty if it is missing."""
+    listed: list[dict[str, Any]] = entry.get(name, [])
+    return listed[:SHOWN]
+
+
+def read_pictures(
+    folder: RunFolder, names: list[Any], ids: Sequence[str] | None
+) -> dict[Any, str | None]:
+    """Pictures of the rows with these names; ids as in `find_odd_rows`."""
+    different = list(dict.fromkeys(names))
+    if not different:
+        return {}
+    if ids is None:
+        rows = np.array(different, np.int64)
+    else:
+        places = {name: place for place, name in enumerate(ids)}
+        different = [name for name in different if name in places]
+        rows = np.array([places[name] for name in different], np.int64)
+    examples: Examples = find_examples(folder, rows, None if ids is None else different)
+    return {name: examples.read(place, EDGE) for place, name in enumerate(different)}

@@ -1,0 +1,94 @@
+"""Outliers and almost equal rows."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stub_runs import judged_run
+from ulc.config import DataSpec
+from ulc.labels import neighbours
+from ulc.labels.duplicates import find_copies
+from ulc.labels.neighbours import find_neighbours
+
+
+def odd_vectors(rows=600, width=12):
+    """Normal rows, among which row 5 is far away, 8 almost equals 7, and 10 to 59 are copies."""
+    vectors = np.random.default_rng(0).normal(0, 1, (rows, width)).astype(np.float32)
+    vectors[5] *= 8
+    vectors[8] = vectors[7] + 1e-3
+    vectors[10:60] = vectors[10]
+    return vectors
+
+
+def find(vectors):
+    return find_neighbours(vectors, find_copies(vectors))
+
+
+def test_a_far_row_is_an_outlier_and_almost_equal_rows_are_a_pair():
+    found = find(odd_vectors())
+    assert found.checked == 600 - 49  # copies are looked at once
+    assert found.outliers.tolist() == [5]
+    assert found.far[0] > 3
+    assert found.pairs.tolist() == [[7, 8]]
+    assert 0 < found.near[0] < 0.05
+
+
+def test_rows_without_oddities_have_none():
+    vectors = np.random.default_rng(1).normal(0, 1, (2000, 8))
+    found = find(vectors)
+    assert len(found.outliers) <= 2  # tails
+    assert len(found.pairs) == 0
+
+
+def test_the_order_of_the_rows_and_the_unit_do_not_matter():
+    vectors = odd_vectors()
+    order = np.random.default_rng(2).permutation(len(vectors))
+    found = find(1000 * vectors[order])
+    assert order[found.outliers].tolist() == [5]
+    assert sorted(order[found.pairs[0]]) == [7, 8]
+
+
+def test_many_rows_are_compared_with_some(monkeypatch):
+    monkeypatch.setattr(neighbours, "DISTANCES", 1)
+    monkeypatch.setattr(neighbours, "REFERENCE", (100, 200))
+    monkeypatch.setattr(neighbours, "FITTED", 100)
+    found = find(odd_vectors())
+    assert found.outliers[0] == 5
+    assert found.pairs.tolist() == [[7, 8]]
+    monkeypatch.setattr(neighbours, "MOST_ROWS", 300)
+    assert find(odd_vectors()).checked == 300
+
+
+def test_in_few_dimensions_rows_are_close_by_chance():
+    vectors = np.random.default_rng(0).normal(0, 1, (5000, 2))
+    assert len(find(vectors).pairs) == 0
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        np.zeros((50, 1, 8, 8), np.uint8),  # images
+        np.random.default_rng(0).normal(0, 1, (15, 3)),  # few
+        np.ones((100, 3)),  # all equal
+        np.random.default_rng(0).normal(0, 1, (30, 2000)),  # too wide
+    ],
+)
+def test_images_few_equal_and_wide_rows_are_not_compared(inputs):
+    assert find(inputs) is None
+
+
+def test_health_names_the_rows(ulc):
+    vectors = odd_vectors()
+    labels = np.arange(600) % 2
+    ids = np.array([f"row-{row}" for row in range(600)])
+    np.savez("toy.npz", X=vectors, y=labels, ids=ids, class_names=np.array(["a", "b"]))
+    folder = judged_run(DataSpec(source="npz", path="toy.npz"), {0: "b"})
+    health = json.loads(Path(folder.path, "health.json").read_text())
+    (outlier,) = health["outliers"]["listed"]
+    assert (outlier["id"], outlier["label"]) == ("row-5", "b")
+    assert (health["outliers"]["rows"], health["outliers"]["checked"]) == (1, 551)
+    (pair,) = health["near_duplicates"]["listed"]
+    assert (pair["ids"], pair["labels"]) == (["row-7", "row-8"], ["b", "a"])
+    assert (health["near_duplicates"]["pairs"], health["near_duplicates"]["conflicts"]) == (1, 1)

@@ -1,0 +1,68 @@
+"""Outliers, almost equal rows and copies in conflict on the page."""
+
+import re
+
+import pytest
+from report_runs import flower_table, photo_folder
+
+from ulc.errors import InputError
+from ulc.report.page import make_report
+
+
+def with_health(folder):
+    """The run with a health.json that names its first rows."""
+    ids = folder.ids
+    folder.write_json(
+        "health.json",
+        {
+            "threshold": 0.5,
+            "outliers": {
+                "rows": 7,
+                "listed": [{"id": ids[0], "label": "<b>", "distance": 4.5}],
+            },
+            "near_duplicates": {
+                "pairs": 9,
+                "listed": [{"ids": ids[1:3], "labels": ["x", "y"], "distance": 0.01}],
+            },
+            "duplicates": {
+                "conflicts": 3,
+                "conflicting": [{"ids": ids[3:5], "labels": ["x", "y"], "size": 2}],
+            },
+        },
+    )
+    return folder
+
+
+def section(html):
+    found = re.search(r'<section id="odd".*?</section>', html, re.DOTALL)
+    return found and found[0]
+
+
+def test_the_page_lists_them_with_pictures_and_relative_paths(tmp_path):
+    folder = with_health(photo_folder(tmp_path))
+    shown = section(make_report(folder).html)
+    names = [each.removeprefix(f"{tmp_path}/photos/") for each in folder.ids[:5]]
+    conflict, near, outlier = (names[3:], names[1:3], names[:1])
+    assert re.findall(r'class="path">(.*?)<', shown) == [*conflict, *near, *outlier]
+    assert shown.count('src="data:image/webp;base64,') == 5
+    assert "Outliers: far from all others (7)" in shown
+    assert "Almost equal (9)" in shown
+    assert "Copies with different labels (3)" in shown
+    assert "&lt;b&gt;" in shown
+
+
+def test_rows_of_a_table_are_listed_by_id(tmp_path):
+    shown = section(make_report(with_health(flower_table(tmp_path))).html)
+    assert "flower-000" in shown
+    assert "<img" not in shown
+
+
+def test_a_run_without_them_has_no_such_part(tmp_path):
+    assert section(make_report(flower_table(tmp_path)).html) is None
+
+
+def test_a_health_file_of_another_form_is_told_in_a_sentence(tmp_path):
+    folder = flower_table(tmp_path)
+    folder.write_json("health.json", {"threshold": 0.5, "outliers": {"listed": [{"id": 3}]}})
+    with pytest.raises(InputError, match=r"health\.json is damaged"):
+        make_report(folder)
