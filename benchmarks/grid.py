@@ -31,7 +31,8 @@ from benchmarks.grid_settings import METHODS, Cell, add_setting_options, find_se
 from ulc.cli import parse
 from ulc.errors import InputError
 from ulc.storage.run_folder import RunFolder
-from ulc.training.run import start_fresh
+from ulc.training.placing import folders_at
+from ulc.training.run import resolved
 
 
 def main(argv: list[str]) -> None:
@@ -92,7 +93,8 @@ def forget_cells(cells: Sequence[Cell], options: argparse.Namespace) -> None:
     """Remove records and run folders, so that the next command goes on if this one is stopped."""
     for cell in cells:
         drop_records(file_of(cell, options.results), {cell_key(cell)})
-        start_fresh(cell.spec, options.runs)
+        for folder in folders_at(options.runs / resolved(cell.spec).folder_name):
+            folder.remove()
 
 
 def train_cells(
@@ -122,7 +124,7 @@ def train_cells(
         else:
             add_record(file_of(cell, options.results), record(cell, result))
             if options.discard:
-                start_fresh(cell.spec, options.runs)
+                result.remove()
         state = "failed" if isinstance(result, str) else "recorded"
         print(f"{number}/{len(left)} {cell.name}: {state}; {tell_time(began, number, len(left))}",
               flush=True)  # fmt: skip

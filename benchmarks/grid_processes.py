@@ -1,11 +1,10 @@
 """Trainings in processes of one thread each; one that fails does not stop the others."""
 
-import os
 import signal
 import threading
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import cast
 
 from ulc.config import RunSpec
 from ulc.errors import InputError
-from ulc.experiments.side_by_side import exit_at_sigterm, ignore_sigint, receive
+from ulc.experiments.side_by_side import block_sigint, exit_at_sigterm, exit_with_parent, receive
 from ulc.storage.run_folder import RunFolder
 
 
@@ -61,7 +60,7 @@ def start_job(job: Job) -> tuple[Connection, SpawnProcess]:
     context = get_context("spawn")  # a forked process cannot use torch's threads
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=train_job, args=(job, theirs), daemon=True)
-    with ignore_sigint():
+    with block_sigint():
         process.start()
     theirs.close()
     return ours, process
@@ -78,7 +77,7 @@ def receive_result(pipe: Connection, process: SpawnProcess, job: Job) -> RunFold
 def train_job(job: Job, pipe: Connection) -> None:
     """Train in the new process, and send the folder or an error through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=exit_with_parent, daemon=True).start()
     import torch
 
     from benchmarks.validation import prepare_validation
@@ -90,11 +89,3 @@ def train_job(job: Job, pipe: Connection) -> None:
         pipe.send(run(job.spec, job.out, device="cpu", prepared=prepared).path)
     except InputError as error:
         pipe.send(error)
-
-
-def end_with_parent() -> None:
-    """End this process as soon as its parent has ended; files are written whole or not at all."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

@@ -86,6 +86,6 @@ def test_temporary_files_of_a_killed_process_are_removed_at_the_next_start(folde
     ("epochs", "message"), [([0, 3, 4], "epoch 1 is missing"), ([1, 2], "epoch 0 is missing")]
 )
 def test_records_must_have_every_epoch(folder, epochs, message):
-    folder.write_records([{"epoch": epoch} for epoch in epochs])
+    folder.write_records([{"epoch": epoch, "train": {}, "seconds": {}} for epoch in epochs])
     with pytest.raises(InputError, match=rf"records.jsonl is damaged \({message}"):
         _ = folder.records

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,6 +126,11 @@ class RunFolder:
         """Write all records, one per line."""
         lines = [json.dumps(record, allow_nan=False) + "\n" for record in records]
         self.write("records.jsonl", "".join(lines).encode())
+
+    def remove(self) -> None:
+        """Remove the folder with all its files; raise if another process trains in it."""
+        with self.locked():
+            shutil.rmtree(self.path)
 
     def finish(self) -> None:
         """Mark the run as finished."""

@@ -6,7 +6,6 @@ touched.
 """
 
 import re
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -26,12 +25,17 @@ def find_finished(path: Path, data: DataSpec, label_file: str | None) -> RunFold
 
     The data are not read. None: there is none, or only reading the data can tell.
     """
-    for each in (path, *sorted(path.parent.glob(f"{path.name}{BESIDE}*"))):
-        folder = RunFolder(each)
+    for folder in folders_at(path):
         identity = stored_identity(folder) if folder.done else None
         if identity is not None and files_unchanged(identity, data, label_file):
             return folder
     return None
+
+
+def folders_at(path: Path) -> list[RunFolder]:
+    """Return the folder at `path` and the folders beside it that have other data."""
+    paths = [path, *sorted(path.parent.glob(f"{path.name}{BESIDE}*"))]
+    return [RunFolder(each) for each in paths if each.is_dir()]
 
 
 def place(path: Path, identity: DataIdentity) -> RunFolder:
@@ -77,8 +81,7 @@ def remove_run(
     if folder.done and is_readable(folder):
         folder = find_finished(path, data, label_file) or place(path, read())
     if folder.path.is_dir():
-        with folder.locked():
-            shutil.rmtree(folder.path)
+        folder.remove()
 
 
 def is_free(folder: RunFolder) -> bool:
