@@ -120,7 +120,7 @@ class AuditData(Content):
     """The data of an audit, in audit.json."""
 
     source: str
-    path: str | None = None
+    path: str | None
 
 
 class AuditTraining(Content):
