@@ -126,7 +126,7 @@ class AuditData(Content):
 class AuditTraining(Content):
     """A training of an audit, in audit.json."""
 
-    run: str = Field(pattern=r"^[\w.-]+$")  # the name of a folder, not a path
+    run: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,255}$")  # the name of a folder, not a path
     held_out_agreement: float
     kept_epoch: int
     warnings: list[str]
