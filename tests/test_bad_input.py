@@ -377,7 +377,7 @@ def test_a_spec_that_says_something_else(refused, wrong):
 def test_a_spec_that_is_not_there(refused):
     refused("train", "--spec", "bad.toml", "-q", says=["bad.toml: no such file", "give the path"])
     Path("here").mkdir()
-    refused("train", "--spec", "here", "-q", says=["here: not a readable TOML file"])
+    refused("train", "--spec", "here", "-q", says=["here: no regular file"])
 
 
 @pytest.mark.usefixtures("good")

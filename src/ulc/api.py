@@ -33,7 +33,9 @@ def train(
     if fresh:
         start_fresh(spec, Path(out))
     folder = run(spec, Path(out), device=device, progress=progress)
-    return Run(folder, trust=named_code(spec.algorithm, spec.network.name))
+    return Run(
+        folder, trust=named_code(spec.algorithm, spec.network.name, spec.data.text_model or "")
+    )
 
 
 def apply_decisions(
@@ -87,7 +89,7 @@ def audit(
     if fresh:
         start_fresh_audit(spec, Path(out))
     folder = run_audit(spec, Path(out), device=device, progress=progress)
-    return Run(folder, trust=named_code(spec.embed, spec.network.name))
+    return Run(folder, trust=named_code(spec.embed, spec.network.name, spec.data.text_model or ""))
 
 
 def load_run(path: str | Path, *, trust: bool = False) -> Run:

@@ -118,9 +118,7 @@ class DataSpec(Spec):
     label: str | None = Field(None, description="column of the given labels")
     image: str | None = Field(None, description="column of the images or of their paths")
     text: str | None = Field(None, description="column of sentences to learn from")
-    text_model: str | None = Field(
-        None, description="tfidf, model2vec:… or sentence-transformers:…"
-    )
+    text_model: str | None = Field(None, description="tfidf or a model, as `ulc audit --help` says")
     id: str | None = Field(None, description="column that names each row")
     sep: str | None = Field(None, description="separator of a text table; None: found in the file")
     encoding: str | None = Field(None, description="of a text table; None: found in the file")

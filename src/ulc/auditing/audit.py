@@ -60,7 +60,9 @@ def run_audit(
     path = out / spec.folder_name
     finished = placing.find_finished(path, spec.data, None)
     if finished is not None:
-        check_trusted(finished.spec, str(path), named_code(spec.network.name))
+        check_trusted(
+            finished.spec, str(path), named_code(spec.network.name, spec.data.text_model or "")
+        )
         check_own_code(finished, finished.spec)
         return finished
     torch_device, progress = choose_device(device), progress or AuditProgress()

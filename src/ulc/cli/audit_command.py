@@ -133,6 +133,7 @@ def resume_audit(path: Path, device: str, *, trust: bool, as_json: bool, quiet: 
     spec = AuditSpec.read(path / "audit.toml")
     check_trust(spec.network.name, "network", str(path / "audit.toml"), trust)
     check_backbone_trust(spec.embed, str(path / "audit.toml"), trust)
+    check_trust(spec.data.text_model or "", "text model", str(path / "audit.toml"), trust)
 
     progress = None if quiet or as_json else printing_progress()
     folder = resume_audit(path, device=device, progress=progress)

@@ -73,7 +73,9 @@ def compare(  # noqa: PLR0913 (what to compare; the rest has defaults)
         for each in specs.values():
             start_fresh(each, Path(out))
     runs = {
-        title: Run(folder, trust=named_code(spec.algorithm, spec.network.name))
+        title: Run(
+            folder, trust=named_code(spec.algorithm, spec.network.name, spec.data.text_model or "")
+        )
         for title, folder in train_all(specs, out, device, progresses)
     }
     plain, ceiling = runs.pop(PLAIN), runs.pop(CEILING)

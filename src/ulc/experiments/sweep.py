@@ -74,12 +74,18 @@ def sweep(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     def report(place: int, folder: RunFolder) -> None:
         if on_run is not None:
             name, one = titled[place]
-            on_run(name, Run(folder, trust=named_code(one.algorithm, one.network.name)))
+            on_run(
+                name,
+                Run(
+                    folder,
+                    trust=named_code(one.algorithm, one.network.name, one.data.text_model or ""),
+                ),
+            )
 
     folders = run_all([one for _, one in titled], Path(out), jobs, device, report)
     runs: dict[str, list[Run]] = {name: [] for name in specs}
     for (name, one), folder in zip(titled, folders, strict=True):
-        trust = named_code(one.algorithm, one.network.name)
+        trust = named_code(one.algorithm, one.network.name, one.data.text_model or "")
         runs[name].append(Run(folder, trust=trust))
     presets = {name: find_preset(each[0]) for name, each in specs.items()}
     without = {

@@ -14,7 +14,7 @@ from ulc.config import DataSpec, RunSpec, checked
 from ulc.embedding.embed import Embedder, embed_new
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError
-from ulc.importing import Trust
+from ulc.importing import Trust, check_trust
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.judgement import Judgement
 from ulc.labels.prior import Prior
@@ -75,6 +75,9 @@ class Predictor:
         model.networks.to(device)
         embedding = read_stored_embedding(folder)
         model_input = find_model_input(folder, model, embedding)
+        if model_input.text is not None:
+            name = getattr(model_input.text.features, "name", "")
+            check_trust(name, "text model", str(folder.path / "text.npz"), trust)
         return cls(folder, model, model_input, embedding, device, trust)
 
     def read(self, spec: DataSpec, on_progress: CountCallback | None = None) -> NewRows:

@@ -17,6 +17,7 @@ from ulc.data.prepare import kept_rows
 from ulc.data.sources import load_source
 from ulc.data.sources.pictures import SUFFIXES, Picture, printable_path
 from ulc.errors import InputError
+from ulc.importing import check_trust
 from ulc.report.stored_rows import array_rows, table_rows
 from ulc.report.thumbnails import EDGE, from_array, from_picture
 from ulc.storage.run_folder import RunFolder
@@ -80,6 +81,7 @@ class Wanted:
         """
         if self.spec.imbalance.kind == "none":
             return self.rows
+        check_trust(self.spec.data.text_model or "", "text model", "spec.toml", trust=False)
         return kept_rows(load_source(self.spec.data), self.spec)[self.rows]
 
     @property

@@ -120,13 +120,13 @@ class AuditData(Content):
     """The data of an audit, in audit.json."""
 
     source: str
-    path: str | None = None
+    path: str | None
 
 
 class AuditTraining(Content):
     """A training of an audit, in audit.json."""
 
-    run: str = Field(pattern=r"^[\w.-]+$")  # the name of a folder, not a path
+    run: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,255}$")  # the name of a folder, not a path
     held_out_agreement: float
     kept_epoch: int
     warnings: list[str]

@@ -28,6 +28,8 @@ def check_trusted(spec: RunSpec, where: str, trust: Trust) -> None:
     """
     check_trust(spec.algorithm, "algorithm", where, trust)
     check_trust(spec.network.name, "network", where, trust)
+    # A model of sentences comes from a hub or a folder, with code of its own in some cases.
+    check_trust(spec.data.text_model or "", "text model", where, trust)
 
 
 def check_own_code(folder: RunFolder, spec: RunSpec) -> None:
