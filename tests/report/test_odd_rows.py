@@ -6,7 +6,13 @@ import pytest
 from report_runs import flower_table, photo_folder
 
 from ulc.errors import InputError
+from ulc.labels.health import health
 from ulc.report.page import make_report
+
+
+def complete_health(folder):
+    """The health.json of the run's own judgement."""
+    return health(folder.judgement, folder.read_json("data.json")["class_names"], 0.5)
 
 
 def with_health(folder):
@@ -14,8 +20,8 @@ def with_health(folder):
     ids = folder.ids
     folder.write_json(
         "health.json",
-        {
-            "threshold": 0.5,
+        complete_health(folder)
+        | {
             "outliers": {
                 "rows": 7,
                 "listed": [{"id": ids[0], "label": "<b>", "distance": 4.5}],
@@ -25,6 +31,8 @@ def with_health(folder):
                 "listed": [{"ids": ids[1:3], "labels": ["x", "y"], "distance": 0.01}],
             },
             "duplicates": {
+                "groups": 3,
+                "rows": 6,
                 "conflicts": 3,
                 "conflicting": [{"ids": ids[3:5], "labels": ["x", "y"], "size": 2}],
             },
@@ -63,6 +71,7 @@ def test_a_run_without_them_has_no_such_part(tmp_path):
 
 def test_a_health_file_of_another_form_is_told_in_a_sentence(tmp_path):
     folder = flower_table(tmp_path)
-    folder.write_json("health.json", {"threshold": 0.5, "outliers": {"listed": [{"id": 3}]}})
+    odd = {"outliers": {"listed": [{"id": 3}]}}
+    folder.write_json("health.json", complete_health(folder) | odd)
     with pytest.raises(InputError, match=r"health\.json is damaged"):
         make_report(folder)
