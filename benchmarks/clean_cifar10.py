@@ -26,7 +26,7 @@ from ulc.errors import InputError
 from ulc.settings.presets import with_preset
 from ulc.storage.run_folder import Records
 from ulc.training.loop import TrainingProgress
-from ulc.training.run import finished_run, run
+from ulc.training.run import run
 
 
 def main(argv: list[str]) -> None:
@@ -63,10 +63,10 @@ def report_run(options: argparse.Namespace) -> None:
         # The spec does not tell how many images there are, so they have a folder of their own.
         runs = runs / f"first-{options.images}-images"
         prepared = prepare(spec, torch.device("cpu"), source=first_images(spec, options.images))
-    finished = finished_run(spec, runs)
-    for record in [] if finished is None else finished.records:
+    printer = EpochPrinter()
+    folder = run(spec, runs, device="cpu", progress=printer, prepared=prepared)
+    for record in folder.records[printer.printed :]:  # of a run that was finished before
         print_epoch(record)
-    folder = run(spec, runs, device="cpu", progress=EpochPrinter(), prepared=prepared)
     print_summary(options.network, folder.records, folder.read_json("environment.json"))
     print(folder.path)
 
@@ -100,10 +100,16 @@ def first_images(spec: RunSpec, count: int) -> Source:
 
 
 class EpochPrinter(TrainingProgress):
-    """Prints a line after each epoch; a resumed run starts with the epochs trained before."""
+    """Prints a line after each epoch; a resumed run starts with the epochs trained before.
+
+    printed: number of lines so far
+    """
+
+    printed = 0
 
     def on_epoch(self, record: dict[str, Any]) -> None:
         print_epoch(record)
+        self.printed += 1
 
 
 def print_epoch(record: dict[str, Any]) -> None:

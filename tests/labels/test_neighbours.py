@@ -1,16 +1,16 @@
 """Outliers and almost equal rows."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from stub_runs import judged_run
-from ulc.config import DataSpec
 from ulc.labels import neighbours
 from ulc.labels.duplicates import find_copies
+from ulc.labels.files import LabelFiles
+from ulc.labels.judgement import Judgement
 from ulc.labels.neighbours import find_neighbours
+from ulc.storage.run_folder import RunFolder
 
 
 def odd_vectors(rows=600, width=12):
@@ -79,13 +79,20 @@ def test_images_few_equal_and_wide_rows_are_not_compared(inputs):
     assert find(inputs) is None
 
 
-def test_health_names_the_rows(ulc):
-    vectors = odd_vectors()
+def test_health_names_the_rows(tmp_path):
     labels = np.arange(600) % 2
-    ids = np.array([f"row-{row}" for row in range(600)])
-    np.savez("toy.npz", X=vectors, y=labels, ids=ids, class_names=np.array(["a", "b"]))
-    folder = judged_run(DataSpec(source="npz", path="toy.npz"), {0: "b"})
-    health = json.loads(Path(folder.path, "health.json").read_text())
+    judgement = Judgement(
+        given=labels,
+        clean_probability=np.ones(600),
+        prediction=np.eye(2)[labels],
+        epistemic=np.zeros(600),
+        aleatoric=np.zeros(600),
+        score_kind="posterior",
+    )
+    ids = [f"row-{row}" for row in range(600)]
+    files = LabelFiles(judgement, ["a", "b"], 0.5, ids, inputs=odd_vectors(), odd_rows=True)
+    files.write(RunFolder(tmp_path))
+    health = json.loads((tmp_path / "health.json").read_text())
     (outlier,) = health["outliers"]["listed"]
     assert (outlier["id"], outlier["label"]) == ("row-5", "b")
     assert (health["outliers"]["rows"], health["outliers"]["checked"]) == (1, 551)

@@ -60,6 +60,7 @@ def judge_audit_labels(
         prepared.verified,
         prepared.all_rows.stored.cpu().numpy(),
         prepared.nearly_empty,
+        odd_rows=True,
     )
     return AuditJudgement(labels, confusion, judged_by)
 

@@ -25,6 +25,7 @@ class LabelFiles:
     verified: (N,) mask of the labels that a person checked; None: the data do not say
     inputs: (N, …) inputs of the rows, to find copies; None: copies are not searched
     nearly_empty: (N,) mask of the rows whose inputs say nothing about their labels; None: no row
+    odd_rows: whether outliers and almost equal rows are sought among `inputs`
     """
 
     judgement: Judgement
@@ -34,6 +35,7 @@ class LabelFiles:
     verified: NDArray[np.bool_] | None = None
     inputs: NDArray[Any] | None = None
     nearly_empty: NDArray[np.bool_] | None = None
+    odd_rows: bool = False
 
     @property
     def judgement_with_verified(self) -> Judgement:
@@ -63,13 +65,13 @@ class LabelFiles:
             rows = np.flatnonzero(self.nearly_empty).tolist()
             names = rows if self.ids is None else [self.ids[row] for row in rows]
             content["nearly_empty"] = {"rows": len(rows), "ids": names}
-        if self.inputs is not None and copies is not None:
-            content |= self.odd_rows(self.inputs, copies)
+        if self.odd_rows and self.inputs is not None and copies is not None:
+            content |= self.find_odd_rows(self.inputs, copies)
         folder.write_json("health.json", content)
         if self.verified is not None:
             folder.write_json("verified.json", np.flatnonzero(self.verified).tolist())
 
-    def odd_rows(self, inputs: NDArray[Any], copies: Copies) -> dict[str, Any]:
+    def find_odd_rows(self, inputs: NDArray[Any], copies: Copies) -> dict[str, Any]:
         """The entries of outliers and of almost equal rows; empty if the inputs are no vectors."""
         found = find_neighbours(inputs, copies)
         if found is None:
