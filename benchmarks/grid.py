@@ -6,19 +6,22 @@ Each cell (setting, method, seed) is an ordinary run folder in --runs, and a lin
 benchmarks/results/grid/SETTING.jsonl. A command that was stopped goes on; cells with a record of
 the same spec are not repeated. `python -m benchmarks grid_table` prints the records. Settings are
 in benchmarks/grid.toml; methods are the algorithms, the variants of `ulc sweep`, and `ceiling`,
-cross entropy on the true labels. Records of trainings with --set stand beside the others.
+cross entropy on the true labels. Records of trainings with --set stand beside the others. With
+--searched each method has the options that `search_settings` chose for it.
 """
 
 import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 from benchmarks.grid_processes import Job, train_jobs
 from benchmarks.grid_records import (
     RESULTS,
+    SEARCHES,
     Record,
     add_record,
     cell_key,
@@ -27,9 +30,18 @@ from benchmarks.grid_records import (
     make_record,
     read_records,
 )
-from benchmarks.grid_settings import METHODS, Cell, add_setting_options, find_settings, make_cell
+from benchmarks.grid_settings import (
+    CEILING,
+    METHODS,
+    Cell,
+    Setting,
+    add_setting_options,
+    find_settings,
+    make_cell,
+)
 from ulc.cli import parse
 from ulc.errors import InputError
+from ulc.settings.variants import VARIANTS
 from ulc.storage.run_folder import RunFolder
 from ulc.training.placing import folders_at
 from ulc.training.run import resolved
@@ -59,6 +71,7 @@ def parse_options(argv: list[str]) -> argparse.Namespace:
     add("--seeds", default="0,1,2,3,4", help="0,1,2,3,4")
     add("--set", action="append", default=[], metavar="KEY=VALUE",
         help="an option of all methods, as in `ulc train`; epochs=N, too")  # fmt: skip
+    add("--searched", action="store_true", help="options that `search_settings` chose")
     add_run_options(parser, RESULTS)
     return parser.parse_args(argv)
 
@@ -79,9 +92,27 @@ def plan_cells(options: argparse.Namespace) -> list[Cell]:
     methods = parse.names(options.methods, "--methods") or []
     seeds = parse.whole_numbers(options.seeds, "--seeds")
     return [
-        make_cell(setting, method, seed, sorted(options.set))
+        plan_cell(setting, method, seed, options)
         for seed, setting, method in product(seeds, settings, methods)
     ]
+
+
+def plan_cell(setting: Setting, method: str, seed: int, options: argparse.Namespace) -> Cell:
+    """Return the cell with the options of --set and, with --searched, of the search."""
+    if not options.searched:
+        return make_cell(setting, method, seed, sorted(options.set))
+    changes = {*options.set, *chosen_changes(setting, method)}
+    return replace(make_cell(setting, method, seed, sorted(changes)), searched=True)
+
+
+def chosen_changes(setting: Setting, method: str) -> list[str]:
+    """Return the changes that the search chose for the algorithm of a method; raise if none."""
+    algorithm, _ = VARIANTS.get(method, ("ce" if method == CEILING else method, {}))
+    path = SEARCHES / f"{setting.searched}.jsonl"
+    for record in read_records(path):
+        if record["method"] == algorithm and record.get("chosen"):
+            return record["changes"]
+    raise InputError(f"{path}: no settings of {algorithm}; search them with `search_settings`")
 
 
 def file_of(cell: Cell, results: Path) -> Path:

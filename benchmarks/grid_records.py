@@ -17,6 +17,7 @@ from ulc.storage.files import write_whole
 from ulc.storage.run_folder import RunFolder
 
 RESULTS = Path(__file__).parent / "results" / "grid"
+SEARCHES = RESULTS.with_name("search")
 DIGITS = 5
 
 Record = dict[str, Any]
@@ -54,6 +55,7 @@ def make_record(cell: Cell, folder: RunFolder) -> Record:
         "setting": cell.setting,
         "method": cell.method,
         "changes": list(cell.changes),
+        "searched": cell.searched,
         "seed": cell.seed,
         "spec": hash_spec(spec),
         "version": version("ulc"),

@@ -28,10 +28,14 @@ FILES = {  # name in grid.toml and of the option: environment variable and conte
 
 @dataclass(frozen=True)
 class Setting:
-    """Data, imbalance and noise by name; `base` is the spec without a method."""
+    """Data, imbalance and noise by name; `base` is the spec without a method.
+
+    searched: the setting whose search chose options for this one; None: there is no search
+    """
 
     name: str
     base: RunSpec
+    searched: str | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Cell:
     """One training: a method with a seed in a setting.
 
     changes: epochs and options that differ from the preset, as `key=value`
+    searched: whether a search has chosen them
     """
 
     setting: str
@@ -46,6 +51,7 @@ class Cell:
     seed: int
     spec: RunSpec = field(repr=False)
     changes: tuple[str, ...] = ()
+    searched: bool = False
 
     @property
     def name(self) -> str:
@@ -91,7 +97,7 @@ def find_setting(
         network=parse.network(texts["network"], {}),
         **({"epochs": texts["epochs"]} if "epochs" in texts else {}),
     )
-    return Setting(name, base)
+    return Setting(name, base, texts.get("searched"))
 
 
 def put_files(text: str, files: Mapping[str, str | None], setting: str) -> str:

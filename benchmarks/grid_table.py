@@ -47,6 +47,7 @@ COLUMNS: dict[str, tuple[str, ...] | None] = {  # keys in a record; None: the be
     "recall": ("labels", "recall"),
     "calibration error": ("labels", "calibration_error"),
 }
+SEARCHED = "(searched)"  # with the options that the search chose
 TIME = "processor time (ULC = 1)"
 
 Group = list[Record]  # records of a method, one for each seed
@@ -113,6 +114,8 @@ def title_of(record: Record) -> str:
     algorithm, _ = VARIANTS.get(method, (method, {}))
     part = method.removeprefix(algorithm).removeprefix("-").replace("-", " ")
     words = [TITLES.get(algorithm, algorithm), *(WORDS.get(each, each) for each in part.split())]
+    if record.get("searched"):
+        return " ".join([*words, SEARCHED])
     changes = f" ({', '.join(record['changes'])})" if record["changes"] else ""
     return " ".join(words) + changes
 
@@ -128,7 +131,8 @@ def place_of(record: Record) -> tuple[int, str, list[str], int]:
 
 def format_means(groups: dict[str, Group]) -> list[str]:
     """Return a table with a row for each method."""
-    ours = mean_seconds(groups.get(TITLES["ulc"], []))
+    title = TITLES["ulc"]
+    ours = mean_seconds(groups.get(title) or groups.get(f"{title} {SEARCHED}", []))
     rows = []
     for title, group in groups.items():
         cells = [mean_and_deviation(values_of(group, name)) for name in COLUMNS]
@@ -141,7 +145,8 @@ def format_means(groups: dict[str, Group]) -> list[str]:
 def format_differences(groups: dict[str, Group], method: str) -> list[str]:
     """Return a table of the differences of all other methods to `method`, seed by seed."""
     name, *changes = method.split()
-    reference = title_of({"method": name, "changes": changes})
+    searched = changes == [SEARCHED]
+    reference = title_of({"method": name, "changes": changes, "searched": searched})
     if reference not in groups:
         raise InputError(f"there are no records of '{method}'; run the grid with it first")
     rows = []

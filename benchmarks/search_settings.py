@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.grid import add_run_options, exit_if_failed, forget_cells, train_cells
 from benchmarks.grid_records import (
-    RESULTS,
+    SEARCHES,
     Record,
     hash_spec,
     make_record,
@@ -108,7 +108,7 @@ def parse_options(argv: list[str]) -> argparse.Namespace:
     add_setting_options(parser)
     parser.add_argument("--methods", default=",".join(KNOBS), help=f"of {', '.join(KNOBS)}")
     parser.add_argument("--epochs", type=int, help="epochs for a trial; default: the preset's")
-    add_run_options(parser, RESULTS.with_name("search"))
+    add_run_options(parser, SEARCHES)
     return parser.parse_args(argv)
 
 

@@ -23,6 +23,7 @@ from benchmarks.grid_records import (
 from benchmarks.grid_settings import METHODS
 from benchmarks.grid_table import main as print_tables
 from stub_data import embeddings
+from ulc.errors import InputError
 from ulc.settings.variants import VARIANTS
 
 ROOT = Path(__file__).parents[1]
@@ -34,7 +35,7 @@ def command(tmp_path):
     np.savez(tmp_path / "good.npz", **embeddings())
     np.savez(tmp_path / "bad.npz", X=np.zeros((5, 2)))
     settings = [
-        f"[{name}]\ndata = '{tmp_path / name}.npz'\nnoise = 'symmetric:0.4'\n"
+        f"[{name}]\ndata = '{tmp_path / name}.npz'\nnoise = 'symmetric:0.4'\nsearched = 'good'\n"
         for name in ("good", "bad")
     ]
     (tmp_path / "grid.toml").write_text("\n".join(settings))
@@ -147,6 +148,19 @@ def test_a_cell_is_recorded_wherever_its_data_are_but_not_with_other_options(tmp
     assert not is_recorded(other, records)
     (tmp_path / "grid.toml").write_text(moved.replace("0.4", "0.3"))
     assert not is_recorded(cells_of(command)[0], records)
+
+
+def test_a_searched_cell_has_the_options_that_the_search_chose(tmp_path, command, monkeypatch):
+    """Variants have those of their algorithm; an algorithm that was not searched is an error."""
+    monkeypatch.setattr("benchmarks.grid.SEARCHES", tmp_path / "search")
+    for changes, chosen in (((), False), (("sgd.lr=0.3",), True)):
+        record = stub_record("ulc", 100, 0.5, changes=changes) | {"chosen": chosen}
+        add_record(tmp_path / "search" / "good.jsonl", record)
+    for cell in cells_of([*command, "--searched"], methods="ulc,ulc-without-csm"):
+        assert cell.spec.options["sgd"]["lr"] == 0.3
+        assert (cell.searched, cell.changes) == (True, ("epochs=3", "sgd.lr=0.3"))
+    with pytest.raises(InputError, match="search them"):
+        cells_of([*command, "--searched"], methods="ce")
 
 
 def test_a_record_tells_only_options_that_are_not_defaults(command):
