@@ -6,11 +6,14 @@ Each method has nine candidates: three learning rates, crossed with three values
 option (KNOBS). A fifth of the training rows, with their given labels, takes the place of the test
 set; neither true labels nor the real test set are read. The score is the agreement with the given
 validation labels, as the mean over classes of the last epochs, under the better of the two priors.
+It is compared within a method only: noise and imbalance shift it between methods. The preset stays
+unless another candidate is better by more than a standard error.
 The seed is none that is reported. Candidates are recorded in benchmarks/results/search; a command
 that was stopped goes on. It prints all candidates, and lines for presets.toml.
 """
 
 import argparse
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
@@ -35,6 +38,7 @@ from benchmarks.grid_settings import (
     make_cell,
 )
 from benchmarks.grid_table import PRIORS, TITLES, format_table
+from benchmarks.validation import SHARE
 from ulc.algorithms import ALGORITHMS
 from ulc.cli import parse
 from ulc.errors import InputError
@@ -149,7 +153,11 @@ def is_optimiser(value: Any) -> bool:
 
 
 def make_search_record(cell: Cell, folder: RunFolder) -> Record:
-    """Return the record of a candidate: its score, the plain agreement, and the prior of both."""
+    """Return the record of a candidate.
+
+    score: see above; agreement: without regard to classes; prior: of both
+    rows: number of validation rows
+    """
     record = make_record(cell, folder)
     scores = {prior: record.pop(prior)["last"] for prior in PRIORS}
     better = max(PRIORS, key=lambda prior: scores[prior]["balanced_accuracy"])
@@ -157,6 +165,7 @@ def make_search_record(cell: Cell, folder: RunFolder) -> Record:
         "score": scores[better]["balanced_accuracy"],
         "agreement": scores[better]["accuracy"],
         "prior": better,
+        "rows": round(SHARE / (1 - SHARE) * folder.read_json("data.json")["examples"]),
     }
 
 
@@ -189,8 +198,15 @@ def report_setting(setting: Setting, cells: Sequence[Cell], results: Path) -> No
 
 
 def choose(group: Sequence[Record]) -> Record:
-    """Return the candidate with the best score; of equal ones that with the fewest changes."""
-    return max(group, key=lambda record: (record["score"], -len(record["changes"])))
+    """Return the best candidate of a method if it is better than the preset by a standard error.
+
+    The standard error is that of a share among the validation rows. Otherwise return the preset,
+    which is the candidate with the fewest changes.
+    """
+    best = max(group, key=lambda record: record["score"])
+    preset = min(group, key=lambda record: len(record["changes"]))
+    error = math.sqrt(best["score"] * (1 - best["score"]) / best["rows"])
+    return best if best["score"] - preset["score"] > error else preset
 
 
 def row_of(record: Record, *, chosen: bool) -> list[str]:
