@@ -319,3 +319,12 @@ def test_a_network_of_one_s_own_gets_arguments_from_the_command_line(ulc, toy, m
     assert code == 0, printed.err
     (row,) = json.loads(printed.out)
     assert row["spec"]["network"]["options"] == {"features": 5, "bias": False}
+    code, printed = ulc(
+        "audit", toy, "--epochs", 2, "--set", "warmup_epochs=1", "--set", "passes=2",
+        "--network", "net_with_arguments:Net", "--set", "network.features=5",
+    )  # fmt: skip
+    assert code == 0, printed.err
+    (line,) = (each for each in printed.out.splitlines() if each.startswith("Predict new data:"))
+    command = line.partition("ulc ")[2].replace("NEWDATA", str(toy)).split()
+    code, printed = ulc(*command, "--out", "predictions.csv")
+    assert code == 0, printed.err

@@ -64,7 +64,7 @@ def test_copies_with_different_labels_are_counted():
     text = with_labels("x", "y") + "\nx,70\ny,70\nx,71\nx,71\n"
     (said,) = load(text).warnings
     assert said == (
-        "2 rows are copies of one another with different labels ('60' is x, '61' is y, …)"
+        "2 rows are copies of one another with different labels ('60' is x, '61' is y)"
     )
 
 

@@ -274,3 +274,13 @@ def test_a_stopped_audit_of_other_data_is_neither_resumed_nor_touched(spec):
         ulc.audit("data.npz", "audits", **QUICK)
     assert on_the_disk("audits") == before
     assert ulc.audit("data.npz", "audits", fresh=True, **QUICK).path == folder
+
+
+def test_sentences_about_the_data_do_not_make_other_data():
+    """A file that is not read changes only a warning."""
+    draw_images()
+    data = DataSpec(source="folder", path=str(Path("images").absolute()))
+    spec = RunSpec(data=data, algorithm="ce", epochs=1)
+    old = run(spec, Path("runs"))
+    Path("images", "cat", "notes.txt").write_text("to do")
+    assert run(spec, Path("runs")).path == old.path

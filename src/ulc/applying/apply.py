@@ -25,6 +25,7 @@ from ulc.config import DataSpec
 from ulc.errors import InputError
 from ulc.storage.files import check_output_file, write_whole
 from ulc.storage.run_folder import RunFolder
+from ulc.training.placing import inputs_changed
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -110,6 +111,7 @@ def apply(
     target = out or default_out(folder.spec.data, original.suffix)
     check_out(target, folder.spec.data, original.suffix, decisions, force=force)
     check_unchanged(original, rows, folder.spec.data.path or folder.spec.data.source)
+    check_order(folder, original)
     unseen = np.zeros(len(rows), bool)
     if accepting is not None:
         unseen = accepting.among(rows) & ~decided.mask & ~original.verified
@@ -185,6 +187,17 @@ def open_original(folder: RunFolder, rows: RunRows) -> Original:
         f"Data of the kind '{spec.data.source}' cannot be copied, so this is a list: the column id "
         f"is {called} each row of the training set; use it to put the labels into your data.",
     )
+
+
+def check_order(folder: RunFolder, original: Original) -> None:
+    """Raise if rows that only their position names are no longer the rows of the run."""
+    if isinstance(original, LabelList) or original.ids is not None:
+        return
+    if inputs_changed(folder):
+        raise InputError(
+            f"{folder.spec.data.path}: its rows have changed or moved since the run, and without "
+            "ids decisions cannot find them; put them back as they were, or train again"
+        )
 
 
 def default_out(data: DataSpec, suffix: str) -> Path:

@@ -94,6 +94,8 @@ def audit(
     from ulc.auditing import audit_spec, run_audit, start_fresh_audit
     from ulc.cli import parse
 
+    options = parse.settings(setting or [])
+    network_spec = parse.network(network, options.pop("network", {}))
     spec = audit_spec(
         parse.data(
             data,
@@ -111,10 +113,10 @@ def audit(
             skip_broken=skip_broken,
         ),
         embed=embed,
-        network=network,
+        network=network_spec,
         epochs=epochs,
         held_out=held_out,
-        options=parse.settings(setting or []),
+        options=options,
         seed=seed,
     )
     if fresh:
@@ -167,7 +169,7 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
     count, issues = health["labels"], health["issues"]
     if issues and labels:
         screen.print(tables.suspects_table(folder, min(labels, issues)))
-    data = content["data"]["path"] or content["data"]["source"]
+    data, trust = content["data"]["path"] or content["data"]["source"], trust_option(folder)
     lines = [
         f"{count} labels of {data}: {issues} look wrong ({100 * issues / count:.1f} %), "
         f"{100 * content['noise_rate']:.1f} % are expected to be.",
@@ -179,12 +181,20 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
         f"All labels, most suspicious first: {folder.path / 'labels.csv'}",
         f"Look through them:                 ulc report {folder.path}",
         f"Take over decisions:               ulc apply {folder.path} decisions.csv",
-        f"Predict new data:                  ulc predict {folder.path} NEWDATA",
+        f"Predict new data:                  ulc predict {folder.path} NEWDATA{trust}",
     ]
     if folder.has("unlabelled.csv"):
         lines.append(f"Rows without a label, predicted:   {folder.path / 'unlabelled.csv'}")
     for line in lines:
         screen.print(cell(line), soft_wrap=True, highlight=False)
+
+
+def trust_option(folder: "RunFolder") -> str:
+    """The option without which `ulc predict` refuses a model with code of the user's own."""
+    from ulc.importing import named_code
+
+    spec = folder.spec
+    return " --trust" if named_code(spec.network.name, spec.data.text_model or "") else ""
 
 
 def describe_scores(folder: "RunFolder") -> list[str]:

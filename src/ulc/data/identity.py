@@ -16,6 +16,7 @@ from ulc.config import DataSpec, Spec
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
 
+NOT_CONTENT = {"name", "inputs", "notes", "warnings"}  # sentences about the data are no data
 SETTLED = 1.0  # seconds; a file that changed later before it was read may be changing still
 
 
@@ -23,6 +24,7 @@ class DataIdentity(Spec):
     """Which data a folder was made from.
 
     content: digest of the arrays and names that were read
+    inputs: digest of the inputs alone, which do not change with labels; None: unknown
     files: digest of the paths, sizes and times of their files; None: unknown
     images: whether the inputs are images
     """
@@ -30,6 +32,7 @@ class DataIdentity(Spec):
     content: str
     files: str | None
     images: bool
+    inputs: str | None = None
 
 
 def identify(
@@ -41,7 +44,9 @@ def identify(
     """
     images = source.inputs.ndim == 4
     files = None if began is None else digest_files(data, label_file, images, began - SETTLED)
-    return DataIdentity(content=digest_content(source), files=files, images=images)
+    inputs = digest_inputs(source)
+    content = digest_content(source, inputs)
+    return DataIdentity(content=content, files=files, images=images, inputs=inputs)
 
 
 def files_unchanged(identity: DataIdentity, data: DataSpec, label_file: str | None) -> bool:
@@ -52,14 +57,24 @@ def files_unchanged(identity: DataIdentity, data: DataSpec, label_file: str | No
     return found == identity.files
 
 
-def digest_content(source: Source) -> str:
-    """Return a digest of all that a source holds, except its name.
+def digest_inputs(source: Source) -> str:
+    """Return a digest of the inputs of a source.
 
     A million vectors of 256 numbers (1 GB) take about a second.
     """
     found = hashlib.sha256()
+    add_value(found, source.inputs)
+    return found.hexdigest()
+
+
+def digest_content(source: Source, inputs: str) -> str:
+    """Return a digest of all that a source holds, except its name and sentences about it.
+
+    inputs: digest of its inputs
+    """
+    found = hashlib.sha256(f"inputs:{inputs}".encode())
     for field in fields(source):
-        if field.name != "name":
+        if field.name not in NOT_CONTENT:
             found.update(f"{field.name}:".encode())
             add_value(found, getattr(source, field.name))
     return found.hexdigest()

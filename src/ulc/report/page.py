@@ -25,6 +25,7 @@ from ulc.report.references import reference_pictures
 from ulc.report.scores import class_scores
 from ulc.report.suspects import in_script, list_suspects
 from ulc.storage.run_folder import RunFolder
+from ulc.training.placing import inputs_changed
 
 HERE = Path(__file__).parent
 LARGEST = 10_000_000  # largest size of the page in bytes
@@ -65,10 +66,13 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
         raise explain_version(folder, error) from None
     rows = findings.suspects[:limit]
     ids = None if every is None else [every[row] for row in rows]
-    examples = find_examples(folder, rows, ids)
-    references = {} if examples.columns else reference_pictures(folder, findings, rows, every)
+    changed = note_of_change(folder)
+    examples = Examples(note=changed) if changed else find_examples(folder, rows, ids)
+    references = {}
+    if not changed and not examples.columns:
+        references = reference_pictures(folder, findings, rows, every)
     root, names = ("", None) if ids is None else split_root(ids)
-    content["map"] = draw_map(folder, findings, every)
+    content["map"] = None if changed else draw_map(folder, findings, every)
     content["odd"] = find_odd_rows(folder, every, root)
     del every
     examples = replace(examples, paths=split_root(examples.paths)[1])
@@ -85,6 +89,17 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
     listed = list_suspects(findings, names, examples, most=limit, room=room)
     html = render(content, findings, examples, listed.as_json(), len(listed.records))
     return Report(html, len(listed.records), len(findings.suspects))
+
+
+def note_of_change(folder: RunFolder) -> str | None:
+    """A sentence if the rows on the disk are not those of the run; None: they are, or unknown."""
+    try:
+        changed = inputs_changed(folder)
+    except Exception:  # data that cannot be read have the note of `find_examples`
+        return None
+    if not changed:
+        return None
+    return f"The examples are not shown because {folder.spec.data.path} has changed since the run."
 
 
 def explain_version(folder: RunFolder, error: InputError) -> InputError:

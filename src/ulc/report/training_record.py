@@ -245,9 +245,10 @@ def data_warnings(folder: RunFolder) -> Iterator[str]:
         yield f"{len(skipped)} images could not be read and were left out (data.json lists them)."
     conflicts = number_at(read_optional(folder, "health.json"), ("duplicates", "conflicts"))
     if conflicts:
+        groups, have = ("group", "has") if conflicts == 1 else ("groups", "have")
         yield (
-            f"{conflicts:.0f} groups of identical examples have different labels, so some of these "
-            "labels are wrong (health.json lists them)."
+            f"{conflicts:.0f} {groups} of identical examples {have} different labels, so some of "
+            "these labels are wrong (health.json lists them)."
         )
 
 

@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ulc.config import DataSpec, checked
-from ulc.data.identity import DataIdentity, files_unchanged
+from ulc.data.identity import DataIdentity, digest_inputs, files_unchanged
+from ulc.data.sources import load_source
 from ulc.errors import InputError
 from ulc.storage import checksums
 from ulc.storage.run_folder import RunFolder
@@ -112,6 +113,25 @@ def same_data(one: RunFolder, other: RunFolder) -> bool:
     identities = stored_identity(one), stored_identity(other)
     contents = {None if each is None else each.content for each in identities}
     return len(contents) == 1
+
+
+def inputs_changed(folder: RunFolder) -> bool:
+    """Whether the rows on the disk have other inputs than the rows that the run read.
+
+    The data are read only if their files have changed. False also if this is unknown: for image
+    files, which have paths, for data that the run made uneven, and for sentences whose model would
+    have to be loaded.
+    """
+    spec, identity = folder.spec, stored_identity(folder)
+    if identity is None or identity.inputs is None:
+        return False
+    if identity.images and spec.data.source != "npz":
+        return False
+    if spec.imbalance.kind != "none" or spec.data.text_model not in (None, "tfidf"):
+        return False
+    if files_unchanged(identity, spec.data, spec.noise.file):
+        return False
+    return digest_inputs(load_source(spec.data)) != identity.inputs
 
 
 def stored_identity(folder: RunFolder) -> DataIdentity | None:

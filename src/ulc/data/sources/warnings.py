@@ -95,7 +95,8 @@ def warn_of_copies(source: Source) -> Iterator[str]:
         for row in (rows[0], other)
     )
     count = int(copies.sizes[conflicts].sum())
-    yield f"{count} rows are copies of one another with different labels ({first}, {second}, …)"
+    more = ", …" if count > 2 else ""
+    yield f"{count} rows are copies of one another with different labels ({first}, {second}{more})"
 
 
 def name_some(names: Sequence[str]) -> str:
