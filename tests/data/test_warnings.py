@@ -63,9 +63,7 @@ def test_names_that_differ_only_in_case_are_named():
 def test_copies_with_different_labels_are_counted():
     text = with_labels("x", "y") + "\nx,70\ny,70\nx,71\nx,71\n"
     (said,) = load(text).warnings
-    assert said == (
-        "2 rows are copies of one another with different labels ('60' is x, '61' is y)"
-    )
+    assert said == ("2 rows are copies of one another with different labels ('60' is x, '61' is y)")
 
 
 def test_two_rows_of_the_same_id_are_refused_before_training():

@@ -8,11 +8,15 @@ from browser_pages import decided, focused, opened, suspects, write_page
 from report_runs import flower_table, photo_folder, toy_judgement, write_run
 from sklearn.decomposition import PCA
 
-from ulc.config import DataSpec
+from stub_sentences import make_messages
+from ulc.config import DataSpec, RunSpec
+from ulc.data.sources import load_source
 from ulc.report import data_map
 from ulc.report.data_map import chosen_rows, draw_map, principal_plane
+from ulc.report.features import find_features
 from ulc.report.findings import Findings
 from ulc.report.page import make_report
+from ulc.training.run import run
 
 
 def vector_run(path, rows=120, width=40):
@@ -48,6 +52,15 @@ def test_rows_on_the_map_are_few_and_hold_the_first_suspects_and_all_classes(mon
     assert list(rows[-20:]) == list(findings.suspects[:20])
     assert not findings.issue[rows[:-20]].any()
     assert np.bincount(findings.given[rows[:-20]]).min() >= 5  # of 40, eight by their share
+
+
+def test_sentences_have_a_map_of_the_vectors_that_were_learned(tmp_path):
+    make_messages(60).to_csv(tmp_path / "mail.csv", index=False)
+    data = DataSpec(source="table", path=str(tmp_path / "mail.csv"), label="topic", text="message")
+    folder = run(RunSpec(data=data, algorithm="ce", epochs=1), tmp_path / "runs")
+    rows = np.array([7, 0, 31])
+    assert np.allclose(find_features(folder, rows, None), load_source(data).inputs[rows])
+    assert '<section id="map"' in make_report(folder).html
 
 
 @pytest.mark.parametrize("make", [vector_run, flower_table])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from report_runs import audit_content, toy_judgement, toy_posterior, toy_records, write_run
 
 from ulc.config import DataSpec, RunSpec
+from ulc.data.sources.warnings import COPIES
 from ulc.labels.confusion import with_temperature
 from ulc.labels.health import frequent_pairs, health
 from ulc.labels.judgement import Judgement
@@ -208,8 +209,9 @@ def test_warnings_of_what_the_run_recorded(tmp_path):
     records[-1]["train"] |= {"fallback_classes": 1.5, "losses_not_finite": 2.0}
     records[-1]["test"]["balanced"]["accuracy"] = 0.3
     folder = write_run(
-        tmp_path / "run", judgement, "abc", records=records, facts={"skipped": ["a.png"]}
-    )
+        tmp_path / "run", judgement, "abc", records=records,
+        facts={"skipped": ["a.png"], "warnings": ["30 rows are few", f"30 rows are {COPIES}"]},
+    )  # fmt: skip
     folder.write_json("audit.json", audit_content(ulc={"warnings": ["epoch 3: it fell"]}))
     content = health(judgement, "abc", 0.5)
     copies = {"groups": 9, "rows": 30, "conflicts": 4}
@@ -219,11 +221,16 @@ def test_warnings_of_what_the_run_recorded(tmp_path):
         "ULC, epoch 3: it fell.",
         "4 groups of identical examples have different labels",
         "1 images could not be read",
+        "30 rows are few.",
         "1.5 classes",
         "2 losses were not finite",
         "fell from 70.0 to 30.0 %",
     ):
         assert part in said
+    assert COPIES not in said  # the groups of health.json say it
+    folder.write_json("health.json", content | {"duplicates": copies | {"conflicts": 1}})
+    said = "\n".join(warnings(folder, ours, records))
+    assert "1 group of identical examples has different labels" in said
 
 
 def test_an_audit_shows_the_training_that_judged(tmp_path):

@@ -15,7 +15,7 @@ EMBEDDED = "features.npz"  # embedded images of an audit, in its folder
 
 
 def find_features(folder: RunFolder, rows: Integers, ids: Sequence[str] | None) -> Floats | None:
-    """(n, D) features of the rows: embedded images, vectors, or encoded columns of a table.
+    """(n, D) features of the rows: embedded images, vectors, sentences or encoded columns.
 
     None: there are none, or they cannot be read again. Raw images have none.
 
@@ -39,6 +39,8 @@ def read_features(folder: RunFolder, wanted: Wanted) -> Floats | None:
         return array_rows(wanted.path, "X", wanted.source_rows, wanted.source_total)
     if wanted.spec.data.source == "table" and folder.has("encoding.json"):
         return encoded_rows(folder, wanted)
+    if wanted.spec.data.source == "table" and folder.has("text.npz"):
+        return sentence_vectors(folder, wanted)
     return None
 
 
@@ -53,3 +55,16 @@ def encoded_rows(folder: RunFolder, wanted: Wanted) -> Floats:
     if not encoding.columns:
         raise InputError(f"{where}: no columns; train again")
     return encoding.transform(table, str(wanted.path))
+
+
+def sentence_vectors(folder: RunFolder, wanted: Wanted) -> Floats | None:
+    """Sentences of a table as the run encoded them; None: a pretrained model would be loaded."""
+    from ulc.data.text.encoding import TextEncoding
+    from ulc.data.text.tfidf import TfidfFeatures
+
+    arrays = folder.read_arrays("text.npz")
+    if str(arrays["model"]) != TfidfFeatures.name:
+        return None
+    rows, total = wanted.source_rows, wanted.source_total
+    table = table_rows(wanted.path, rows, total, wanted.spec.data, keep=unskipped(wanted))
+    return TextEncoding.read(arrays).transform(table, str(wanted.path))

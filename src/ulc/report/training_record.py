@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from ulc.data.sources.warnings import COPIES
 from ulc.errors import InputError
 from ulc.report.figures import Line, curves
 from ulc.report.findings import Findings
@@ -239,8 +240,13 @@ def collapse_warnings(folder: RunFolder, records: Records) -> Iterator[str]:
 
 
 def data_warnings(folder: RunFolder) -> Iterator[str]:
-    """Warnings about images that were left out, and about copies whose labels differ."""
-    skipped = folder.read_json("data.json").get("skipped", [])
+    """Warnings of reading, about images that were left out, and about copies whose labels differ.
+
+    Copies are counted in health.json, so the warning of reading about them would be a second one.
+    """
+    facts = folder.read_json("data.json")
+    yield from (f"{each}." for each in facts.get("warnings", ()) if COPIES not in each)
+    skipped = facts.get("skipped", [])
     if skipped:
         yield f"{len(skipped)} images could not be read and were left out (data.json lists them)."
     conflicts = number_at(read_optional(folder, "health.json"), ("duplicates", "conflicts"))

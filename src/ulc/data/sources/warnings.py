@@ -11,6 +11,7 @@ from ulc.labels.duplicates import find_copies
 
 FEW_ROWS = 50
 SHOWN = 3  # names in a warning
+COPIES = "copies of one another"
 LIST = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)  # a list as Python writes it
 SEPARATOR = re.compile(r"\s*[;|,]\s*")  # between the classes of a list without brackets
 
@@ -96,7 +97,7 @@ def warn_of_copies(source: Source) -> Iterator[str]:
     )
     count = int(copies.sizes[conflicts].sum())
     more = ", …" if count > 2 else ""
-    yield f"{count} rows are copies of one another with different labels ({first}, {second}{more})"
+    yield f"{count} rows are {COPIES} with different labels ({first}, {second}{more})"
 
 
 def name_some(names: Sequence[str]) -> str:
