@@ -24,6 +24,8 @@ class Data(Content):
     given_sizes: list[int] | None = None
     small_classes: list[int] = []
     skipped: list[str] = []
+    warnings: list[str] = []
+    unlabelled: int = Field(0, ge=0, le=LARGEST)
 
     @model_validator(mode="after")
     def _small_classes_exist(self) -> "Data":
