@@ -166,10 +166,10 @@ def make_run(folder: Path) -> Path:
     audit = {
         "data": {"source": "npz", "path": str(data)},
         "noise_rate": 0.1,
-        "judged_by": "plain training and ULC",
+        "noise_interval": [0.1, 0.3],
         "why": "the plain model",
         "plain": training,
-        "ulc": training,
+        "ulc_plus": training,
     }
     (folder / "run" / "audit.json").write_text(json.dumps(audit))
     return folder / "run"

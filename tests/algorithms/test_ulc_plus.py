@@ -1,6 +1,7 @@
 """ULC+: who judges and who learns which label, weights, balanced learning."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -193,3 +194,15 @@ def test_what_the_confusion_model_finds_is_recorded_and_handed_over():
     np.testing.assert_allclose(outputs["transition"].sum(1), 1, rtol=1e-5)
     assert outputs["class_frequency"].shape == (K,)
     assert set(outputs["fold"]) == {0, 1}
+
+
+def test_a_class_that_one_fold_has_alone_is_not_doubted():
+    """No network that could judge it knows the class."""
+    data = toy_data("vector")
+    given = data.given.clamp(max=K - 2)
+    given[5] = K - 1
+    algorithm = build(replace(data, given=given))
+    algorithm.update_trust()
+    assert algorithm.certain_labels().nonzero().tolist() == [[5]]
+    assert algorithm.trust[5] == 1
+    assert build(replace(data, given=given), cross_fitted=False).certain_labels() is None

@@ -5,7 +5,7 @@ from hypothesis import example, settings
 from hypothesis import given as given_values
 from hypothesis import strategies as st
 
-from ulc.blocks.dividing import divide
+from ulc.blocks.dividing import divide, draw_folds
 
 judged = st.lists(st.tuples(st.floats(0, 1, width=16), st.integers(0, 4)), min_size=4, max_size=40)
 
@@ -99,3 +99,19 @@ def test_nothing_else_changes(rows, threshold, fewest):
     needed = min(fewest, len(rows) // 2)
     if int(with_best.sum()) >= needed and int((~with_best).sum()) >= needed:
         assert torch.equal(divided, with_best)
+
+
+def test_folds_divide_every_class_evenly():
+    given = torch.repeat_interleave(torch.arange(4), torch.tensor([50, 7, 2, 1]))
+    fold = draw_folds(given, torch.arange(60), 5)
+    assert torch.bincount(fold).tolist() == [12] * 5
+    for label in range(4):
+        counts = torch.bincount(fold[given == label], minlength=5)
+        assert counts.max() - counts.min() <= 1
+
+
+def test_copies_share_a_fold():
+    first_copy = torch.tensor([0, 1, 0, 3, 0, 1])
+    for _ in range(10):
+        fold = draw_folds(torch.tensor([0, 0, 1, 1, 0, 1]), first_copy, 3)
+        assert torch.equal(fold, fold[first_copy])

@@ -349,3 +349,10 @@ def test_where_labels_came_wrong_the_truth_decides_which_class_is_cut():
     prepared = prepare(spec, torch.device("cpu"))
     assert sorted(np.bincount(prepared.truth.train)) == [5, 20]
     assert sorted(prepared.facts["given_sizes"]) != [5, 20]
+
+
+def test_copies_name_the_first_row_of_their_kind():
+    data = vectors(6)
+    stored = data.stored.clone()
+    stored[4], stored[5] = stored[1], stored[1]
+    assert replace(data, stored=stored).first_copy.tolist() == [0, 1, 2, 3, 1, 1]

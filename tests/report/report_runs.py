@@ -130,14 +130,14 @@ def photo_folder(path, rows=60, seed=0):
     return write_run(path / "run", judgement, names, data=data, ids=ids)
 
 
-def audit_content(judged_by="plain training and ULC", **trainings):
-    """What audit.json holds, with these changes of the trainings `plain` and `ulc`."""
+def audit_content(**trainings):
+    """What audit.json holds, with these changes of the trainings `plain` and `ulc_plus`."""
     training = {"run": "gone", "held_out_agreement": 0.5, "kept_epoch": 1, "warnings": []}
     return {
         "data": {"source": "fashion", "path": None},
         "noise_rate": 0.1,
-        "judged_by": judged_by,
+        "noise_interval": [0.05, 0.15],
         "handed_over": "ce",
         "why": "the plain model",
-        **{name: training | trainings.get(name, {}) for name in ("plain", "ulc")},
+        **{name: training | trainings.get(name, {}) for name in ("plain", "ulc_plus")},
     }

@@ -212,13 +212,13 @@ def test_warnings_of_what_the_run_recorded(tmp_path):
         tmp_path / "run", judgement, "abc", records=records,
         facts={"skipped": ["a.png"], "warnings": ["30 rows are few", f"30 rows are {COPIES}"]},
     )  # fmt: skip
-    folder.write_json("audit.json", audit_content(ulc={"warnings": ["epoch 3: it fell"]}))
+    folder.write_json("audit.json", audit_content(ulc_plus={"warnings": ["epoch 3: it fell"]}))
     content = health(judgement, "abc", 0.5)
     copies = {"groups": 9, "rows": 30, "conflicts": 4}
     folder.write_json("health.json", content | {"duplicates": copies})
     said = "\n".join(warnings(folder, ours, records))
     for part in (
-        "ULC, epoch 3: it fell.",
+        "ULC+, epoch 3: it fell.",
         "4 groups of identical examples have different labels",
         "1 images could not be read",
         "30 rows are few.",
@@ -238,11 +238,11 @@ def test_an_audit_shows_the_training_that_judged(tmp_path):
     outer = write_run(tmp_path / "audit", judgement, "abc", spec=RunSpec(algorithm="ce", epochs=4))
     inner = RunSpec(epochs=4)
     assert judging_run(outer).path == outer.path
-    outer.write_json("audit.json", audit_content(ulc={"run": "inner"}))
+    outer.write_json("audit.json", audit_content(ulc_plus={"run": "inner"}))
     assert judging_run(outer).path == outer.path  # its runs were removed
     write_run(outer.path / "runs" / "inner", judgement, "abc", spec=inner)
     assert judging_run(outer).spec.algorithm == "ulc"
-    assert "Audit, labels judged by plain training and ULC" in make_report(outer).html
+    assert "Audit, labels judged by ULC+" in make_report(outer).html
 
 
 def test_signs_that_held_out_rows_gave_are_told(tmp_path):
@@ -296,7 +296,7 @@ def test_the_gain_is_that_over_the_plain_run_beside(tmp_path):
     plain.write_json("summary.json", accuracy(0.7))
     assert (gain(folders["ulc"]).plain, gain(folders["ulc"]).ours) == (0.7, 0.8)
     assert gain(plain) is None
-    folders["ulc"].write_json("audit.json", audit_content(ulc={"held_out_agreement": 0.6}))
+    folders["ulc"].write_json("audit.json", audit_content(ulc_plus={"held_out_agreement": 0.6}))
     assert (gain(folders["ulc"]).plain, gain(folders["ulc"]).ours) == (0.5, 0.6)
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from ulc.auditing.out_of_fold import likeliest_epoch
 from ulc.data.held_out import HeldOutRows
 from ulc.training.collapse import CollapseMonitor
 
@@ -48,11 +47,6 @@ def test_warming_up_is_not_kept_however_good():
     assert warming.keeps(numbered(best, poor))
     assert warming.keeps(numbered(best, poor, fair))
     assert not warming.keeps(numbered(best, fair, poor))
-
-
-def test_the_likeliest_epoch_is_the_first_of_the_best():
-    records = numbered(*(record(likelihood=value) for value in (-3, -1, -1, -2)))
-    assert likeliest_epoch(records) == 1
 
 
 def test_every_sign_of_collapse_is_named_and_nothing_else():

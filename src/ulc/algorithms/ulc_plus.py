@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.averages import Record
-from ulc.blocks.dividing import likeliest_of_each_class
+from ulc.blocks.dividing import draw_folds, likeliest_of_each_class
 from ulc.blocks.label_posterior import AnchoredConfusion
 from ulc.blocks.learner import Learner
 from ulc.blocks.losses import soft_cross_entropy
@@ -77,7 +77,8 @@ class ULCPlus(Algorithm):
         count, classes, device = len(data), data.num_classes, data.given.device
         self.confusion = AnchoredConfusion(classes, device, anchored=config.anchored)
         unknown = torch.full((count, classes), torch.nan, device=device)
-        self.register_buffer("fold", torch.randperm(count, device=device) % config.folds)
+        fold = draw_folds(data.given, data.first_copy, config.folds)
+        self.register_buffer("fold", fold)
         self.register_buffer("trust", unknown[:, 0].clone())
         self.register_buffer("posterior", unknown.clone())
         self.register_buffer("log_prediction", unknown.clone())
@@ -119,7 +120,7 @@ class ULCPlus(Algorithm):
         else:
             log_prediction = predictions.exp().mean(0).clamp(min=1e-30).log()
         self.log_prediction.copy_(log_prediction)
-        self.posterior.copy_(self.confusion.update(log_prediction, given, self.data.verified))
+        self.posterior.copy_(self.confusion.update(log_prediction, given, self.certain_labels()))
         self.trust.copy_(self.posterior.gather(1, given[:, None]).squeeze(1))
         correct = self.confusion.transition.diagonal()
         return {
@@ -129,6 +130,21 @@ class ULCPlus(Algorithm):
             "least_correct": float(correct.min()),
             "rarest": float(self.confusion.frequency.min()),
         }
+
+    def certain_labels(self) -> Tensor | None:
+        """(N,) mask of the labels that count as right: verified ones, and labels of lone classes.
+
+        A class that occurs in one fold only is unknown to the network that would judge it.
+        None: there are no such labels.
+        """
+        given, verified = self.data.given, self.data.verified
+        if not self.config.cross_fitted:
+            return verified
+        among = torch.zeros(self.data.num_classes, self.config.folds, device=given.device)
+        among[given, self.fold] = 1
+        lone = (among.sum(1) == 1)[given]
+        certain = lone if verified is None else lone | verified
+        return certain if bool(certain.any()) else None
 
     def predict_training_set(self, learner: Learner) -> Tensor:
         """(N, K) log of a network's integrated prediction, under the learned class frequencies."""

@@ -1,19 +1,16 @@
-"""An audit: train a plain model and ULC, judge every label, hand over one of the models.
+"""An audit: train a plain model and ULC+, judge every label, hand over one of the models.
 
 The stages, in order; each returns what the table says:
 
     read_source             AuditSource       the data, and the backbone if images are embedded
     prepare_data            AuditData         prepared data, and the specs of both trainings
     train_and_measure       HeldOutRun        plain training, measured on held-out rows
-    predict_out_of_fold     OutOfFold         plain predictions by cross-validation, label noise
-    choose_doubtful_weight  RunSpec, Choice   ULC's spec with λ_u, chosen by the label noise
-    train_and_measure       HeldOutRun        ULC, measured on the same rows
-    judge_audit_labels      AuditJudgement    a posterior for every label, from the geometric mean
-                                              of out-of-fold and ULC's predictions (out-of-fold
-                                              alone if ULC has memorised its labels)
-    compare_models          Comparison        whether the held-out rows allow ULC's model
-    hand_over_ulc or        HandedOver        ULC's model if the comparison allows it, else a plain
-    hand_over_plain                           model
+    train_and_measure       HeldOutRun        ULC+, measured on the same rows
+    judge_audit_labels      AuditJudgement    a posterior for every label, from predictions by
+                                              networks of ULC+ that have not learned the label
+    compare_models          Comparison        whether the held-out rows allow the model of ULC+
+    hand_over_robust or     HandedOver        the model of ULC+ if the comparison allows it, else
+    hand_over_plain                           the plain model with early stopping
     write_audit             nothing           the files of the audit folder
     predict_unlabelled      nothing           predictions of the rows without a label
 
@@ -25,11 +22,9 @@ from pathlib import Path
 
 import torch
 
-from ulc.auditing.choices import choose_doubtful_weight
 from ulc.auditing.data import AuditSource, prepare_data, read_source
-from ulc.auditing.handing_over import compare_models, hand_over_plain, hand_over_ulc
+from ulc.auditing.handing_over import compare_models, hand_over_plain, hand_over_robust
 from ulc.auditing.judging import judge_audit_labels
-from ulc.auditing.out_of_fold import predict_out_of_fold
 from ulc.auditing.results import AuditResults, write_audit
 from ulc.auditing.spec import AuditProgress, AuditSpec
 from ulc.auditing.trainings import train_and_measure
@@ -53,8 +48,8 @@ def run_audit(
 ) -> RunFolder:
     """Audit the data of `spec` in a folder of its own under `out`.
 
-    A finished audit of the same data is not repeated. A stopped one goes on: finished trainings and
-    out-of-fold predictions are read from its folder. Beside a finished audit of other data a new
+    A finished audit of the same data is not repeated. A stopped one goes on: finished trainings
+    are read from its folder. Beside a finished audit of other data a new
     one is made; a stopped audit of other data is an error.
     """
     path = out / spec.folder_name
@@ -116,21 +111,14 @@ def run_stages(spec: AuditSpec, source: AuditSource, workspace: Workspace) -> No
     """The stages of an audit after its data are read."""
     data = prepare_data(spec, source, workspace)
     plain = train_and_measure(workspace, "plain training", data.plain_spec, data.prepared)
-    out_of_fold = predict_out_of_fold(workspace, plain, data.prepared)
-    ulc_spec, choice = choose_doubtful_weight(data.ulc_spec, spec, out_of_fold.plain_noise_rate)
-    if choice is not None:
-        workspace.progress.on_choice(choice)
-    ulc = train_and_measure(workspace, "ULC", ulc_spec, data.prepared)
-    judgement = judge_audit_labels(out_of_fold, ulc, data.prepared)
-    comparison = compare_models(ulc, plain, judgement.noise_rate)
-    if comparison.ulc_passes:
-        handed_over = hand_over_ulc(ulc, comparison)
+    robust = train_and_measure(workspace, "ULC+", data.robust_spec, data.prepared)
+    judgement = judge_audit_labels(robust, data.prepared)
+    comparison = compare_models(robust, plain, judgement.frequency)
+    if comparison.robust_passes:
+        handed_over = hand_over_robust(robust, comparison, judgement)
     else:
-        handed_over = hand_over_plain(
-            workspace, plain, comparison, out_of_fold.confusion, data.prepared
-        )
-    choices = data.choices if choice is None else (*data.choices, choice)
-    results = AuditResults(spec, data, choices, plain, ulc, judgement, handed_over)
+        handed_over = hand_over_plain(plain, comparison)
+    results = AuditResults(spec, data, plain, robust, judgement, handed_over)
     write_audit(workspace.folder, results)
     predict_unlabelled(workspace)
 

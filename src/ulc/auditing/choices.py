@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ulc.algorithms import configure
 from ulc.auditing.spec import AuditSpec, Choice
-from ulc.config import NetworkSpec, RunSpec, merge
+from ulc.config import NetworkSpec
 from ulc.data.held_out import count_held_out
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
@@ -19,13 +18,12 @@ if TYPE_CHECKING:
     from ulc.data.text.encoding import TextEncoding
 
 BACKBONE = "efficientnet-lite0"
-# Vectors: about 2,000 steps in 12 to 25 epochs, and at least 400 steps in up to 100 epochs. Longer
+# Vectors: about 2,000 steps in 12 to 24 epochs, and at least 400 steps in up to 100 epochs. Longer
 # trainings memorise wrong labels, shorter ones learn too little.
 VECTOR_STEPS, FEWEST_VECTOR_STEPS = 2_000, 400
-FEWEST_VECTOR_EPOCHS, MOST_VECTOR_EPOCHS, MOST_EPOCHS_FOR_FEW_STEPS = 12, 25, 100
+FEWEST_VECTOR_EPOCHS, MOST_VECTOR_EPOCHS, MOST_EPOCHS_FOR_FEW_STEPS = 12, 24, 100
 HELD_OUT, HELD_OUT_OF_FEW, FEW = 0.1, 0.2, 2_000
 MOST_HELD_OUT = 2_000  # rows; more would hardly make the comparison more precise
-MUCH_NOISE = 0.35  # halfway between the rates for which the literature sets λ_u to 0 and to 25
 MANY_IMAGES = 10_000  # enough for a deep network on a GPU
 SET_BY_USER = "your setting"
 
@@ -98,36 +96,15 @@ def choose_epochs(
     """Epochs of both trainings, for so many rows of this shape to learn from."""
     if spec.epochs is not None:
         return spec.epochs, Choice("epochs", str(spec.epochs), SET_BY_USER, "--epochs")
-    ulc = settings("ulc", shape, training_rows, None, spec.options)
+    preset = settings("ulc_plus", shape, training_rows, None, spec.options)
     if len(shape) == 1:
-        steps = max(1, training_rows // ulc.options["batch_size"])
+        steps = max(1, training_rows // preset.options["batch_size"])
         epochs = max(FEWEST_VECTOR_EPOCHS, math.ceil(VECTOR_STEPS / steps))
         epochs = min(MOST_VECTOR_EPOCHS, epochs)
         least = math.ceil(FEWEST_VECTOR_STEPS / steps)
         epochs = max(epochs, min(MOST_EPOCHS_FOR_FEW_STEPS, least))
         why = f"{epochs * steps} steps for {training_rows} rows"
     else:
-        epochs = ulc.epochs
+        epochs = preset.epochs
         why = f"the preset for images, for {training_rows} training images"
     return epochs, Choice("epochs", str(epochs), why, "--epochs")
-
-
-def choose_doubtful_weight(
-    ulc_spec: RunSpec, spec: AuditSpec, plain_noise_rate: float
-) -> tuple[RunSpec, Choice | None]:
-    """ULC's spec with the weight of doubtful labels (λ_u), which depends on the noise rate.
-
-    There is no choice with FixMatch, which does not use this weight.
-    """
-    config = configure("ulc", ulc_spec.options).model_dump()
-    if config["semi_supervised"] == "fixmatch":
-        return ulc_spec, None
-    weight = config["doubtful_weight"]
-    if "doubtful_weight" in spec.options:
-        why = SET_BY_USER
-    else:
-        weight = weight if plain_noise_rate > MUCH_NOISE else 0.0
-        why = f"about {100 * plain_noise_rate:.0f} % of the labels are estimated wrong"
-    options = merge(ulc_spec.options, {"doubtful_weight": weight})
-    choice = Choice("weight of doubtful labels", f"{weight:g}", why, "--set doubtful_weight=…")
-    return ulc_spec.model_copy(update={"options": options}), choice

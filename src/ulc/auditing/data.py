@@ -40,13 +40,13 @@ class AuditSource:
 class AuditData:
     """Prepared data with rows held out, and the specs of the two trainings.
 
-    ulc_spec: without the weight of doubtful labels, which depends on the label noise
-    choices: all choices so far
+    plain_spec: cross entropy; robust_spec: ULC+
+    choices: all choices of the audit
     """
 
     prepared: Prepared
     plain_spec: RunSpec
-    ulc_spec: RunSpec
+    robust_spec: RunSpec
     choices: tuple[Choice, ...]
 
 
@@ -65,7 +65,7 @@ def read_source(
         progress.on_note(note)
     backbone, choice = choices.choose_backbone(spec, source, device)
     progress.on_choice(choice)
-    configure("ulc", spec.options)  # only to raise for wrong settings
+    configure("ulc_plus", spec.options)  # only to raise for wrong settings
     if backbone is None:
         shape = source.inputs.shape[1:]
         # only to raise for wrong settings
@@ -92,10 +92,10 @@ def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspac
     common = {"data": data, "network": network, "seed": spec.seed, "held_out": share}
     plain_spec = settings("ce", shape, training_rows, epochs, None)
     plain_spec = plain_spec.model_copy(update=common)
-    ulc_spec = settings("ulc", shape, training_rows, epochs, spec.options)
-    ulc_spec = ulc_spec.model_copy(update=common)
+    robust_spec = settings("ulc_plus", shape, training_rows, epochs, spec.options)
+    robust_spec = robust_spec.model_copy(update=common)
     prepared = prepare(plain_spec, workspace.device, source=source)
-    return AuditData(prepared, plain_spec, ulc_spec, (audit_source.choice, *new_choices))
+    return AuditData(prepared, plain_spec, robust_spec, (audit_source.choice, *new_choices))
 
 
 def embed_source(

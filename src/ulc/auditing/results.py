@@ -6,7 +6,7 @@ from typing import Any
 from ulc.auditing.data import AuditData
 from ulc.auditing.handing_over import HandedOver
 from ulc.auditing.judging import THRESHOLD, AuditJudgement
-from ulc.auditing.spec import AuditSpec, Choice
+from ulc.auditing.spec import AuditSpec
 from ulc.auditing.trainings import HeldOutRun
 from ulc.evaluation.judgement_scores import score_judgement
 from ulc.storage.run_folder import RunFolder
@@ -24,9 +24,8 @@ class AuditResults:
 
     spec: AuditSpec
     data: AuditData
-    choices: tuple[Choice, ...]
     plain: HeldOutRun
-    ulc: HeldOutRun
+    robust: HeldOutRun
     judgement: AuditJudgement
     handed_over: HandedOver
 
@@ -64,20 +63,20 @@ def describe_audit(results: AuditResults) -> dict[str, Any]:
     return {
         "format": 1,
         "data": results.spec.data.model_dump(mode="json"),
-        "choices": [vars(choice) for choice in results.choices],
+        "choices": [vars(choice) for choice in results.data.choices],
         "noise_rate": results.judgement.noise_rate,
-        "held_out": len(results.ulc.given),
+        "noise_interval": results.judgement.noise_interval,
+        "held_out": len(results.robust.given),
         "plain": results.plain.summary,
-        "ulc": results.ulc.summary,
-        "judged_by": results.judgement.judged_by,
+        "ulc_plus": results.robust.summary,
         "handed_over": results.handed_over.run.spec.algorithm,
-        "why": f"{results.handed_over.reason}; {describe_agreement(results.plain, results.ulc)}",
+        "why": f"{results.handed_over.reason}; {describe_agreement(results.plain, results.robust)}",
     } | {name: facts[name] for name in ("skipped", "warnings") if name in facts}
 
 
-def describe_agreement(plain: HeldOutRun, ulc: HeldOutRun) -> str:
+def describe_agreement(plain: HeldOutRun, robust: HeldOutRun) -> str:
     """The agreement of both models with the held-out labels, for people."""
     return (
-        f"of {len(plain.given)} held-out labels ULC predicts {100 * ulc.agreement:.1f} %, plain "
-        f"training {100 * plain.agreement:.1f} %"
+        f"of {len(plain.given)} held-out labels ULC+ predicts {100 * robust.agreement:.1f} %, "
+        f"plain training {100 * plain.agreement:.1f} %"
     )

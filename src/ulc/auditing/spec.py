@@ -23,7 +23,7 @@ class AuditSpec(StoredSpec):
     held_out: float | None = Field(
         None, gt=0, lt=1, description="share of the rows that are held out from training"
     )
-    options: dict[str, Any] = Field(default_factory=dict, description="of ULC")
+    options: dict[str, Any] = Field(default_factory=dict, description="of ULC+")
     seed: int = Field(0, ge=0)
 
     @property

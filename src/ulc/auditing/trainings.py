@@ -11,6 +11,7 @@ from ulc.config import RunSpec
 from ulc.data.prepare import Prepared
 from ulc.errors import InputError
 from ulc.importing import named_code
+from ulc.labels.prior import with_prior
 from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model
 from ulc.typing import Floats, Integers
@@ -20,12 +21,18 @@ from ulc.typing import Floats, Integers
 class HeldOutRun:
     """A finished run, and its predictions for the V held-out rows.
 
-    probability: (V, K) predicted by its model; given: (V,) labels as they came
+    probability: (V, K) predicted by its model, as trained; given: (V,) labels as they came
+    class_prior: (K,) class frequencies that its predictions assume
     """
 
     folder: RunFolder
     probability: Floats
     given: Integers
+    class_prior: Floats
+
+    def under_prior(self, frequency: Floats) -> Floats:
+        """(V, K) its predictions for other class frequencies."""
+        return with_prior(self.probability, self.class_prior, frequency.tolist())
 
     @property
     def hits(self) -> NDArray[np.bool_]:
@@ -64,4 +71,5 @@ def train_and_measure(
     folder = workspace.train(title, spec, prepared)
     model = Model.load(folder, trust=named_code(spec.network.name))
     probability = model.predict_stored(prepared.held_out.stored.cpu())
-    return HeldOutRun(folder, probability, prepared.held_out.given.cpu().numpy())
+    prior = np.asarray(model.spec.class_prior)
+    return HeldOutRun(folder, probability, prepared.held_out.given.cpu().numpy(), prior)

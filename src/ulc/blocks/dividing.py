@@ -36,3 +36,15 @@ def likeliest_of_each_class(order: Tensor, given: Tensor) -> Tensor:
     mask = torch.zeros(len(labels), dtype=torch.bool, device=labels.device)
     mask[order[first[first < len(labels)]]] = True
     return mask
+
+
+def draw_folds(given: Tensor, first_copy: Tensor, folds: int) -> Tensor:
+    """(N,) random fold of each example; each class is divided evenly, copies are in one fold.
+
+    first_copy: (N,) position of the first example with the same inputs
+    """
+    order = torch.randperm(len(given), device=given.device)
+    order = order[given[order].argsort(stable=True)]
+    fold = torch.empty_like(order)
+    fold[order] = torch.arange(len(given), device=given.device) % folds
+    return fold[first_copy]

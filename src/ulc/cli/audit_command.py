@@ -172,7 +172,7 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
     data, trust = content["data"]["path"] or content["data"]["source"], trust_option(folder)
     lines = [
         f"{count} labels of {data}: {issues} look wrong ({100 * issues / count:.1f} %), "
-        f"{100 * content['noise_rate']:.1f} % are expected to be.",
+        f"{describe_noise(content)} are expected to be.",
         *describe_scores(folder),
         f"Handed over: {content['why']}.",
         *(f"Warning: {warning}" for warning in describe_warnings(content)),
@@ -187,6 +187,12 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
         lines.append(f"Rows without a label, predicted:   {folder.path / 'unlabelled.csv'}")
     for line in lines:
         screen.print(cell(line), soft_wrap=True, highlight=False)
+
+
+def describe_noise(content: dict[str, Any]) -> str:
+    """The expected share of wrong labels, with its interval."""
+    low, high = content["noise_interval"]
+    return f"{100 * content['noise_rate']:.1f} % ({100 * low:.0f} to {100 * high:.0f} %)"
 
 
 def trust_option(folder: "RunFolder") -> str:
@@ -212,7 +218,7 @@ def describe_scores(folder: "RunFolder") -> list[str]:
 def describe_warnings(content: dict[str, Any]) -> list[str]:
     """Signs of collapse in each training, and images that could not be read."""
     found = []
-    for who, title in (("plain", "plain training"), ("ulc", "ULC")):
+    for who, title in (("plain", "plain training"), ("ulc_plus", "ULC+")):
         signs = content[who]["warnings"]
         if signs:
             times = "once, in" if len(signs) == 1 else f"{len(signs)} times, last in"

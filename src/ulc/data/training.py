@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,6 +13,7 @@ from ulc.data.augment import Augment
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.rows import rows_at
 from ulc.errors import InputError
+from ulc.labels.duplicates import find_copies
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,11 @@ class TrainingData(Protocol):
     @property
     def verified(self) -> Tensor | None:
         """(N,) mask of the labels that somebody checked; None: unknown."""
+        ...
+
+    @property
+    def first_copy(self) -> Tensor:
+        """(N,) position of the first row with the same inputs; its own where there is none."""
         ...
 
     def __len__(self) -> int: ...
@@ -123,6 +131,14 @@ class TensorData:
             weak_views = tuple(ready(self.augment(stored)) for _ in range(views))
             strong_views = tuple(ready(self.strong(stored)) for _ in range(strong))
             yield Batch(index, weak_views, self.given[index], strong_views)
+
+    @cached_property
+    def first_copy(self) -> Tensor:
+        """(N,) position of the first row with the same inputs; its own where there is none."""
+        first = np.arange(len(self))
+        copies = find_copies(self.stored.cpu().numpy())
+        first[copies.rows] = np.repeat(copies.rows[copies.starts], copies.sizes)
+        return torch.from_numpy(first).to(self.given.device)
 
     def draw_order(self, positions: Tensor) -> Tensor:
         """Return (M,) indices into (M,) positions: shuffled, or with weights drawn by weight."""

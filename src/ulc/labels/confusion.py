@@ -1,9 +1,11 @@
 """Confusion model of label noise: P(given | true), fitted by EM to a model's predictions."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ulc.config import Spec
 from ulc.typing import Floats, Integers
@@ -19,21 +21,89 @@ LOG_TEMPERATURE_TOLERANCE = 0.02
 HALF_CHI_SQUARE_95 = 1.92  # fall of the log-likelihood at the end of a 95 % interval
 
 
-class ConfusionModel(Spec):
-    """P(given | true), the same for every row, combined with a model's tempered P(true | x).
+@dataclass(frozen=True)
+class RowNoise:
+    """Parameters of noise that depends on the row; `ConfusionModel` has the formulas.
 
-        q_i(k) ∝ p_i(k)^(1/T)        P(given_i | x_i) = Σ_k q_i(k) · C[k, given_i]
+    log_odds: (K,) of a wrong label at mean difficulty, by true class
+    pairs: (K, K) D, which class a wrong label names; rows sum to 1, the diagonal is 0
+    slope: b; affinity: γ
+    """
+
+    log_odds: Floats
+    pairs: Floats
+    slope: float
+    affinity: float
+
+
+@dataclass(frozen=True)
+class RowTerms:
+    """What the label noise of N rows depends on, from their expected classes e = P(true | x).
+
+    difficulty: (N,) entropy of e as a share of log K, minus the mean over the rows
+    mean_difficulty: the mean that is subtracted
+    error: (N, K) ρ, probability that the label is wrong if k is the true class
+    pairs: (K, K) D of `RowNoise`
+    logs: (N, K) log e, not below log 1e-4; preference: (N, K) e^γ; total: (N, K) Σ_m D[k, m]·e(m)^γ
+    """
+
+    difficulty: Floats
+    mean_difficulty: float
+    error: Floats
+    pairs: Floats
+    logs: Floats
+    preference: Floats
+    total: Floats
+
+    @classmethod
+    def of(cls, expected: Floats, noise: RowNoise, mean_difficulty: float | None = None) -> Self:
+        """Compute the terms; `mean_difficulty` None: that of these rows."""
+        entropy = -(expected * np.log(np.maximum(expected, 1e-30))).sum(1)
+        entropy = entropy / np.log(max(expected.shape[1], 2))
+        mean = float(entropy.mean()) if mean_difficulty is None else mean_difficulty
+        difficulty = entropy - mean
+        error = 1 / (1 + np.exp(-(noise.log_odds + noise.slope * difficulty[:, None])))
+        logs = np.log(np.maximum(expected, 1e-4))
+        preference = np.exp(noise.affinity * logs)
+        total = np.maximum(preference @ noise.pairs.T, 1e-30)
+        return cls(difficulty, mean, error, noise.pairs, logs, preference, total)
+
+    def likelihood(self, given: Integers) -> Floats:
+        """(N, K) P(given_i | true = k, x_i)."""
+        rows = np.arange(len(given))
+        own = self.preference[rows, given][:, None]
+        likelihood = self.error * self.pairs.T[given] * own / self.total
+        likelihood[rows, given] = 1 - self.error[rows, given]
+        return likelihood
+
+
+class ConfusionModel(Spec):
+    """P(given | true) combined with a model's tempered P(true | x).
+
+        q_i(k) ∝ a_k · p_i(k)^(1/T)        P(given_i | x_i) = Σ_k q_i(k) · C_i[k, given_i]
 
     A mixture of two components on losses always finds a second group, in a clean class too. This
     model finds noise only where labels contradict the predictions more often than the
     predictions allow.
 
+    `fit` has one confusion matrix for all rows, C_i = C, and a = 1. `fit_rows` also has noise that
+    depends on the row, by its difficulty h_i (entropy of q_i, as a share of log K):
+
+        j = k:  C_i[k, k] = 1 − ρ_i(k)           logit ρ_i(k) = logit(1 − C[k, k]) + b · (h_i − h)
+        j ≠ k:  C_i[k, j] ∝ ρ_i(k) · C[k, j] · q_i(j)^γ
+
     temperature: T
     transition: C, (K, K); row: true class, column: given class
+    factor: (K,) a; None: 1
+    slope: b; affinity: γ; difficulty: h, the mean difficulty
     """
 
     temperature: float
     transition: tuple[tuple[float, ...], ...]
+    factor: tuple[float, ...] | None = None
+    slope: float = 0.0
+    affinity: float = 0.0
+    difficulty: float = 0.0
 
     @classmethod
     def fit(cls, probability: Floats, given: Integers) -> Self:
@@ -57,10 +127,45 @@ class ConfusionModel(Spec):
         transition = em.fit_transition(with_temperature(probability, temperature), transition)
         return cls(temperature=temperature, transition=tuple(map(tuple, transition.tolist())))
 
+    @classmethod
+    def fit_rows(
+        cls, probability: Floats, given: Integers, certain: NDArray[np.bool_] | None = None
+    ) -> "ConfusionModel":
+        """Fit all parameters to (N,) given labels and (N, K) cross-fitted predictions.
+
+        certain: (N,) mask of labels that are surely right; None: none is
+        """
+        from ulc.labels.row_noise import RowNoiseEM  # needs this class
+
+        return RowNoiseEM(probability, given, certain).fit()
+
+    def expected(self, probability: Floats) -> Floats:
+        """(N, K) q, P(true | x) without regard to the given label."""
+        expected = with_temperature(probability, self.temperature)
+        if self.factor is None:
+            return expected
+        expected = expected * np.array(self.factor)
+        expected /= np.maximum(expected.sum(1, keepdims=True), 1e-300)
+        return expected
+
+    def likelihood(self, expected: Floats, given: Integers) -> Floats:
+        """(N, K) P(given_i | true = k, x_i), for (N, K) expected classes."""
+        transition = np.array(self.transition)
+        if self.slope == 0 and self.affinity == 0:
+            likelihood: Floats = transition.T[given]
+            return likelihood
+        correct = np.clip(np.diag(transition), 1e-12, 1 - 1e-12)
+        wrong = transition - np.diag(np.diag(transition))
+        pairs = wrong / np.maximum(wrong.sum(1, keepdims=True), 1e-300)
+        log_odds = np.log((1 - correct) / correct)
+        noise = RowNoise(log_odds, pairs, self.slope, self.affinity)
+        terms = RowTerms.of(expected, noise, self.difficulty)
+        return terms.likelihood(given)
+
     def posterior(self, probability: Floats, given: Integers) -> Floats:
-        """(N, K) P(true | x, given) by Bayes' rule: q_i(k) · C[k, given_i], normalised."""
-        tempered = with_temperature(probability, self.temperature)
-        joint = joint_probability(tempered, given, np.array(self.transition))
+        """(N, K) P(true | x, given) by Bayes' rule: q_i(k) · C_i[k, given_i], normalised."""
+        expected = self.expected(probability)
+        joint = np.maximum(expected * self.likelihood(expected, given), 1e-300)
         return (joint / joint.sum(1, keepdims=True)).astype(np.float32)
 
     def noise_rate(self, probability: Floats, given: Integers) -> float:
@@ -150,12 +255,17 @@ def lowest_likely_temperature(negative_log_likelihood: Callable[[float], float])
 def symmetric_noise_log_likelihood(probability: Floats, given: Integers) -> float:
     """Mean log-likelihood of (V,) given labels, with one noise rate for all classes.
 
-    It is the maximum over temperature and noise rate. It serves to compare epochs of a training,
+    It is the maximum over temperature and noise rate. It serves to compare epochs and trainings,
     and is fast for any number of classes.
     """
+    return float(symmetric_noise_logs(probability, given).mean())
+
+
+def symmetric_noise_logs(probability: Floats, given: Integers) -> Floats:
+    """(V,) log-likelihood of each label behind `symmetric_noise_log_likelihood`."""
     classes = probability.shape[1]
 
-    def negative_log_likelihood(log_temperature: float) -> float:
+    def logs_at(log_temperature: float) -> Floats:
         tempered = with_temperature(probability, float(np.exp(log_temperature)))
         correct = tempered[np.arange(len(given)), given]
         wrong = (1 - correct) / (classes - 1)
@@ -165,10 +275,11 @@ def symmetric_noise_log_likelihood(probability: Floats, given: Integers) -> floa
             before, rate = rate, float(share.mean())
             if abs(rate - before) < EM_TOLERANCE:
                 break
-        return -float(np.log(np.maximum((1 - rate) * correct + rate * wrong, 1e-300)).mean())
+        logs: Floats = np.log(np.maximum((1 - rate) * correct + rate * wrong, 1e-300))
+        return logs
 
-    _, minimum = minimise_over_temperature(negative_log_likelihood)
-    return -minimum
+    best, _ = minimise_over_temperature(lambda each: -float(logs_at(each).mean()))
+    return logs_at(best)
 
 
 def minimise_over_temperature(function: Callable[[float], float]) -> tuple[float, float]:

@@ -41,7 +41,19 @@ def judge_unseen(
         clean[asked] = score_by_loss(
             training_loss[training], judgement.clean_probability[training], loss[asked]
         )
+    if judgement.posterior is not None:
+        return new.with_posterior(spread_rest(clean, prediction, given))
     return replace(new, clean_probability=clean)
+
+
+def spread_rest(clean: Floats, prediction: Floats, given: Integers) -> Floats:
+    """(M, K) posterior: `clean` for the given class, the rest as the prediction divides it."""
+    rows = np.arange(len(given))
+    rest = np.maximum(prediction, 1e-12, dtype=np.float32)
+    rest[rows, given] = 0
+    posterior: Floats = rest * ((1 - clean) / np.maximum(rest.sum(1), 1e-12))[:, None]
+    posterior[rows, given] = clean
+    return posterior
 
 
 def score_by_loss(training_loss: Floats, training_clean: Floats, loss: Floats) -> Floats:

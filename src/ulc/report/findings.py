@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ulc.config import checked
 from ulc.errors import InputError
-from ulc.labels.confusion import ConfusionModel, with_temperature
+from ulc.labels.confusion import ConfusionModel
 from ulc.labels.health import count_pairs, joint_mass, noise_matrix
 from ulc.labels.judgement import Judgement, ScoreKind
 from ulc.storage.run_folder import RunFolder
@@ -25,15 +25,18 @@ BLOCK = 65_536  # rows at a time, so that (N, K) arrays are not copied as a whol
 class Evidence:
     """The factors of each label's posterior under a confusion model.
 
-    given, suggested: (N,) the model's tempered probability of the given and the suggested class
-    posterior: (N,) posterior of the suggested class; the score is the posterior of the given class
     confusion: the confusion model
+    given, suggested: (N,) the model's expected probability of the given and the suggested class
+    label_given, label_suggested: (N,) P(given label | true class, x), for the same two classes
+    posterior: (N,) posterior of the suggested class; the score is the posterior of the given class
     """
 
+    confusion: ConfusionModel
     given: Floats
     suggested: Floats
+    label_given: Floats
+    label_suggested: Floats
     posterior: Floats
-    confusion: ConfusionModel
 
     @cached_property
     def transition(self) -> Floats:
@@ -78,7 +81,8 @@ class Findings:
         judgement = folder.judgement
         names = tuple(facts["class_names"])
         small = np.isin(np.arange(len(names)), facts.get("small_classes", []))
-        confusion = read_confusion(folder, len(names)) if judgement.posterior is not None else None
+        has_model = judgement.posterior is not None and folder.has("confusion.json")
+        confusion = read_confusion(folder, len(names)) if has_model else None
         return cls.from_judgement(judgement, names, small, folder.threshold, confusion)
 
     @classmethod
@@ -99,7 +103,7 @@ class Findings:
         suggested = np.empty(rows, np.int64)
         issue = np.empty(rows, bool)
         loss = np.empty(rows, np.float32)
-        factors = np.empty((3, rows if confusion else 0), np.float32)
+        factors = np.empty((5, rows if confusion else 0), np.float32)
         moved = np.zeros((classes, classes))
         predicted = np.zeros(classes, np.int64)
         for block in blocks(rows):
@@ -125,9 +129,7 @@ class Findings:
             small=small,
             threshold=threshold,
             score_kind=judgement.score_kind,
-            evidence=None
-            if confusion is None
-            else Evidence(factors[0], factors[1], factors[2], confusion),
+            evidence=None if confusion is None else Evidence(confusion, *factors),
         )
 
     def __len__(self) -> int:
@@ -207,11 +209,18 @@ def blocks(rows: int) -> Iterator[slice]:
 
 def posterior_factors(
     judgement: Judgement, posterior: Floats, confusion: ConfusionModel
-) -> tuple[Floats, Floats, Floats]:
-    """(N,) tempered probability of the given class, of the suggested class, and its posterior."""
+) -> tuple[Floats, ...]:
+    """The five arrays of `Evidence`, in its order."""
     rows, suggested = np.arange(len(judgement.given)), judgement.suggested
-    tempered = with_temperature(judgement.prediction, confusion.temperature)
-    return tempered[rows, judgement.given], tempered[rows, suggested], posterior[rows, suggested]
+    expected = confusion.expected(judgement.prediction)
+    likelihood = confusion.likelihood(expected, judgement.given)
+    return (
+        expected[rows, judgement.given],
+        expected[rows, suggested],
+        likelihood[rows, judgement.given],
+        likelihood[rows, suggested],
+        posterior[rows, suggested],
+    )
 
 
 def read_confusion(folder: RunFolder, classes: int) -> ConfusionModel:

@@ -91,10 +91,9 @@ def bayes_factors(findings: Findings, row: int) -> list[list[float | None]] | No
     evidence = findings.evidence
     if evidence is None:
         return None
-    given, suggested = int(findings.given[row]), int(findings.suggested[row])
     factors = (
-        (evidence.given[row], evidence.transition[given, given], findings.score[row]),
-        (evidence.suggested[row], evidence.transition[suggested, given], evidence.posterior[row]),
+        (evidence.given[row], evidence.label_given[row], findings.score[row]),
+        (evidence.suggested[row], evidence.label_suggested[row], evidence.posterior[row]),
     )
     return [[json_number(value) for value in each] for each in factors]
 

@@ -153,10 +153,11 @@ class Gain:
 def gain(folder: RunFolder) -> Gain | None:
     """The comparison with plain training, of an audit or of `ulc train`; None: there is none."""
     compared = read_audit(folder)
-    plain, ours = (number_at(compared, (name, "held_out_agreement")) for name in ("plain", "ulc"))
+    agreement = "held_out_agreement"
+    plain, ours = (number_at(compared, (name, agreement)) for name in ("plain", "ulc_plus"))
     if plain is not None and ours is not None:
         measured = "held-out labels that are predicted"
-        return Gain(plain, ours, measured, "ULC against plain training")
+        return Gain(plain, ours, measured, "ULC+ against plain training")
     beside = plain_run(folder)
     if beside is None:
         return None
@@ -193,7 +194,7 @@ def plain_run(folder: RunFolder) -> RunFolder | None:
 def judging_run(folder: RunFolder) -> RunFolder:
     """The run whose curves the page shows: in an audit the run that judged, else the run itself."""
     compared = read_audit(folder)
-    judge = compared.get("ulc" if "ULC" in str(compared.get("judged_by")) else "plain")
+    judge = compared.get("ulc_plus")
     if isinstance(judge, dict) and isinstance(judge.get("run"), str):
         inner = RunFolder(folder.path / "runs" / judge["run"])
         if inner.has("records.jsonl"):
@@ -226,7 +227,7 @@ def warnings(folder: RunFolder, findings: Findings, records: Records) -> list[st
 def collapse_warnings(folder: RunFolder, records: Records) -> Iterator[str]:
     """Warnings of collapse on held-out rows, in both trainings of an audit or in this run."""
     compared = read_audit(folder)
-    for name, who in (("plain", "Plain training"), ("ulc", "ULC")):
+    for name, who in (("plain", "Plain training"), ("ulc_plus", "ULC+")):
         training = compared.get(name)
         listed = training.get("warnings", []) if isinstance(training, dict) else []
         yield from (f"{who}, {each}." for each in listed[:MOST])

@@ -139,9 +139,9 @@ class Audit(Content):
 
     data: AuditData
     noise_rate: float
+    noise_interval: list[float] = Field(min_length=2, max_length=2)
     plain: AuditTraining
-    ulc: AuditTraining
-    judged_by: str
+    ulc_plus: AuditTraining
     why: str
     skipped: list[str] = []
 
