@@ -50,19 +50,38 @@ def specs(data, epochs=3, options=None):
 
 
 @pytest.mark.slow
-def test_they_end_as_if_each_had_been_trained_alone(data, tmp_path):
-    """To the bit, given as many threads; and each progress hears of its own training."""
-    progresses = [Listening(), Listening()]
-    found = run_side_by_side(specs(data), tmp_path / "both", progresses, device="cpu")
+def test_two_at_a_time_end_as_if_each_had_been_trained_alone(data, tmp_path, monkeypatch):
+    """To the bit, given as many threads; and each progress hears of its own training.
+
+    Never three processes with two jobs; each run is reported as it ends.
+    """
+    alive, most, finished = set(), [0], []
+    start = side_by_side.start_training
+
+    def counted(*arguments):
+        pipe, process = start(*arguments)
+        alive.add(process)
+        most[0] = max(most[0], sum(each.is_alive() for each in alive))
+        return pipe, process
+
+    monkeypatch.setattr(side_by_side, "start_training", counted)
+    three = [*specs(data), specs(data)[0].model_copy(update={"seed": 1})]
+    progresses = [Listening() for _ in three]
+    found = run_side_by_side(
+        three, tmp_path / "both", progresses, jobs=2, device="cpu",
+        on_finish=lambda place, folder: finished.append((place, folder.path)),
+    )  # fmt: skip
+    assert most[0] == 2
+    assert sorted(finished) == [(place, folder.path) for place, folder in enumerate(found)]
     cores = max(1, torch.get_num_threads() // 2)
     with use_threads(cores):
-        alone = [run(spec, tmp_path / "alone", device="cpu") for spec in specs(data)]
+        alone = [run(spec, tmp_path / "alone", device="cpu") for spec in three]
     for one, other in zip(found, alone, strict=True):
         assert one.path.name == other.path.name
         assert one.read("model.safetensors") == other.read("model.safetensors")
         assert one.read("labels.csv") == other.read("labels.csv")
         assert one.read_json("environment.json")["threads"] == cores
-    assert [progress.epochs for progress in progresses] == [[0, 1, 2]] * 2
+    assert [progress.epochs for progress in progresses] == [[0, 1, 2]] * 3
     assert all(set(means) == {"loss"} for progress in progresses for _, means in progress.steps)
 
 
@@ -228,26 +247,3 @@ def test_a_sweep_uses_no_more_threads_than_the_process_may(data, tmp_path, limit
     for out in ("runs1", "runs2"):
         (path,) = Path(out).glob("*/environment.json")
         assert json.loads(path.read_text())["threads"] == 1
-
-
-@pytest.mark.slow
-def test_at_most_so_many_are_trained_at_once(data, tmp_path, monkeypatch):
-    """Never three processes with two jobs; each run is reported as it ends."""
-    alive, most, finished = set(), [0], []
-    start = side_by_side.start_training
-
-    def counted(*arguments):
-        pipe, process = start(*arguments)
-        alive.add(process)
-        most[0] = max(most[0], sum(each.is_alive() for each in alive))
-        return pipe, process
-
-    monkeypatch.setattr(side_by_side, "start_training", counted)
-    three = [RunSpec(data=data, algorithm="ce", epochs=1, seed=seed) for seed in range(3)]
-    folders = run_side_by_side(
-        three, tmp_path, [TrainingProgress()] * 3, jobs=2, device="cpu",
-        on_finish=lambda place, folder: finished.append((place, folder.path)),
-    )  # fmt: skip
-    assert most[0] == 2
-    assert sorted(finished) == [(place, folder.path) for place, folder in enumerate(folders)]
-    assert [folder.spec.seed for folder in folders] == [0, 1, 2]

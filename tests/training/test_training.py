@@ -130,7 +130,8 @@ def test_a_run_killed_by_force_goes_on_to_the_same_bits(spec, tmp_path):
         "from ulc.training.run import run; from ulc.training.loop import TrainingProgress\n"
         "class Slow(TrainingProgress):\n"
         "    def on_epoch(self, record):\n"
-        "        import time; print(record['epoch'], flush=True); time.sleep(0.5)\n"
+        "        import time; print(record['epoch'], flush=True)\n"
+        "        time.sleep(60 if record['epoch'] == 3 else 0)\n"
         "run(RunSpec.read(Path(sys.argv[1])), Path(sys.argv[2]), progress=Slow(), save_every=0)\n"
     )
     process = subprocess.Popen(
