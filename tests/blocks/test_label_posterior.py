@@ -85,6 +85,7 @@ def test_predictions_of_another_class_prior_give_the_same_posterior(simulated):
     assert anchored < difference(anchored=False) / 3
 
 
+@pytest.mark.slow
 def test_without_anchor_a_biased_prediction_makes_a_small_class_rarer(simulated):
     """What the anchor is for: class 2 is predicted a tenth as often as it should be."""
     probability, given, true = simulated

@@ -222,6 +222,7 @@ def test_divergence_is_said_with_its_remedy(spec, tmp_path):
         run(wild, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_run_of_prepared_data_is_the_same_run(spec, tmp_path):
     spec = spec.model_copy(update={"held_out": 0.2})
     prepared = prepare(spec, torch.device("cpu"))
