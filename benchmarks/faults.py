@@ -85,12 +85,11 @@ def new_spec(data: Path, algorithm: str) -> RunSpec:
 
 
 def new_jobs(data: Path) -> dict[str, Job]:
-    """Return what is killed: a training of each algorithm, and an audit."""
-    jobs: dict[str, Job] = {
+    """Return what is killed: an audit, and a training of each algorithm."""
+    jobs: dict[str, Job] = {"audit": partial(audit_often_saved, audit_spec(data, epochs=2))}
+    return jobs | {
         name: partial(run, new_spec(data, name), device="cpu", save_every=0) for name in ALGORITHMS
     }
-    spec = audit_spec(data, epochs=2)
-    return jobs | {"audit": partial(audit_often_saved, spec)}
 
 
 def audit_often_saved(spec, out: Path) -> RunFolder:

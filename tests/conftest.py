@@ -24,7 +24,9 @@ from hypothesis import settings
 
 THREADS = os.environ.get("ULC_TEST_THREADS", "1")
 torch.set_num_threads(int(THREADS))
-os.environ.setdefault("OMP_NUM_THREADS", THREADS)  # for the processes that a test starts
+# For the processes that a test starts: few threads, and the package is compiled once for all.
+os.environ.setdefault("OMP_NUM_THREADS", THREADS)
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 torch.backends.mkldnn.set_flags(os.environ.get("ULC_TEST_MKLDNN", "1") != "0")
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")

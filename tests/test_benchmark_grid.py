@@ -25,6 +25,7 @@ from benchmarks.grid_table import main as print_tables
 from stub_data import embeddings
 from ulc.errors import InputError
 from ulc.settings.variants import VARIANTS
+from ulc.training.run import run
 
 ROOT = Path(__file__).parents[1]
 
@@ -59,9 +60,15 @@ def without_time(path):
     return [{**record, "processor_seconds": 0} for record in read_records(path)]
 
 
+def train_here(jobs, _):
+    """Train the jobs in this process."""
+    for place, job in enumerate(jobs):
+        yield place, run(job.spec, job.out, device="cpu")
+
+
 @pytest.mark.slow
 def test_a_grid_that_was_killed_goes_on_to_the_same_records_and_repeats_nothing(
-    tmp_path, command, capsys
+    tmp_path, command, capsys, monkeypatch
 ):
     grid = ["good", "--methods", "ce,ceiling", "--seeds", "0", *command]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
@@ -87,6 +94,7 @@ def test_a_grid_that_was_killed_goes_on_to_the_same_records_and_repeats_nothing(
     assert "2 cells, 2 of them recorded before" in capsys.readouterr().out
     assert not (tmp_path / "elsewhere").exists()
     assert (tmp_path / "results/good.jsonl").read_bytes() == before
+    monkeypatch.setattr("benchmarks.grid.train_jobs", train_here)
     main([*grid, "--runs", "unbroken", "--again", "--discard"])
     assert without_time(tmp_path / "results/good.jsonl") == resumed
     assert not list((tmp_path / "unbroken").iterdir())

@@ -85,7 +85,7 @@ def test_train_shows_a_table_and_where_everything_is(ulc, toy, tmp_path):
 def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
     with use_threads(2):
         code, printed = ulc(
-            "train", toy, "--noise", "symmetric:0.3", "--epochs", 4, "--out", tmp_path / "runs",
+            "train", toy, "--noise", "symmetric:0.3", "--epochs", 2, "--out", tmp_path / "runs",
             "--compare", "--json", *SHORT,
         )  # fmt: skip
     assert code == 0
@@ -114,9 +114,8 @@ def test_a_wrong_option_is_told_before_anything_is_trained(ulc, toy, tmp_path):
     assert not (tmp_path / "r").exists()
 
 
-@pytest.mark.slow
 def test_without_noise_the_ceiling_is_cross_entropy(ulc, toy, tmp_path):
-    with use_threads(2):
+    with use_threads(1):
         code, printed = ulc(
             "train", toy, "--epochs", 2, "--out", tmp_path / "runs", "--compare", "--json", *SHORT
         )

@@ -1,7 +1,8 @@
-"""examples/, each run as a user runs it: a script, in a folder of the user's own."""
+"""examples/, each run as a script in a folder of the user's own."""
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -14,15 +15,18 @@ ALGORITHM = "generalised_cross_entropy"  # imported by own_algorithm; tested in 
 SCRIPTS = sorted(path.stem for path in EXAMPLES.glob("*.py") if path.stem != ALGORITHM)
 
 
-def run_example(name, *arguments):
-    """Run a script; return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", EXAMPLES / f"{name}.py", *arguments],
-        capture_output=True, check=False, encoding="utf-8",
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture
+def run_example(monkeypatch, capsys):
+    """Run a script in this process, which saves importing torch; return what it prints."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+
+    def call(name, *arguments):
+        path = str(EXAMPLES / f"{name}.py")
+        monkeypatch.setattr(sys, "argv", [path, *arguments])
+        runpy.run_path(path, run_name="__main__")
+        return capsys.readouterr().out
+
+    return call
 
 
 def read_count(printed, text):
@@ -46,7 +50,7 @@ def test_an_example_is_short_and_says_how_to_run_it(name):
 
 
 @pytest.mark.slow
-def test_example_own_photographs():
+def test_example_own_photographs(run_example):
     printed = run_example("own_photographs", "--epochs", "2", "--out", "here")
     labels = pd.read_csv(next(Path("here", "audits").glob("*")) / "labels.csv")
     assert printed.count(" lies in ") == 10
@@ -55,7 +59,7 @@ def test_example_own_photographs():
 
 
 @pytest.mark.slow
-def test_example_own_table():
+def test_example_own_table(run_example):
     printed = run_example("own_table", "--epochs", "4", "--out", "here")
     before, rows = read_count(printed, "wrong labels before")
     after, _ = read_count(printed, "wrong labels after")
@@ -65,7 +69,7 @@ def test_example_own_table():
 
 
 @pytest.mark.slow
-def test_example_own_text():
+def test_example_own_text(run_example):
     printed = run_example("own_text", "--rows", "400", "--out", "here")
     before, rows = read_count(printed, "wrong labels before")
     after, _ = read_count(printed, "wrong labels after")
@@ -75,7 +79,7 @@ def test_example_own_text():
 
 
 @pytest.mark.slow
-def test_example_estimator_pipeline():
+def test_example_estimator_pipeline(run_example):
     printed = run_example("estimator_pipeline", "--epochs", "3", "--rows", "200")
     assert "best options: {'ulcclassifier__options__sgd__lr': 0.0" in printed
     found, wrong = read_count(printed, "wrong labels found")
@@ -86,21 +90,31 @@ def test_example_estimator_pipeline():
 
 @pytest.mark.slow
 def test_example_own_network():
-    printed = run_example("own_network", "--epochs", "1", "--rows", "90")
-    assert "network: TinyNetwork" in printed
-    assert read_count(printed, "labels that look wrong")[1] == 90
+    """In a process of its own, as a user runs it: its class is one of `__main__`."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", EXAMPLES / "own_network.py", "--epochs", "1", "--rows=90"],
+        capture_output=True, check=False, encoding="utf-8",
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "network: TinyNetwork" in done.stdout
+    assert read_count(done.stdout, "labels that look wrong")[1] == 90
 
 
 @pytest.mark.slow
-def test_example_own_algorithm():
+def test_example_own_algorithm(run_example, monkeypatch):
+    """Whether the laws hold is tested in test_own_algorithm."""
+    checked = []
+    monkeypatch.setattr("ulc.testing.check_algorithm", checked.append)
     printed = run_example("own_algorithm", "--epochs", "1", "--out", "here")
     assert "every law holds" in printed
+    assert [each.__module__ for each in checked] == [ALGORITHM]
     assert len(re.findall(r"test accuracy [01]\.\d+ after 1 epoch", printed)) == 2
     assert len(list(Path("here").glob("*/summary.json"))) == 2
 
 
 @pytest.mark.slow
-def test_example_own_model_outputs():
+def test_example_own_model_outputs(run_example):
     printed = run_example("own_model_outputs", "--rows", "400")
     found, wrong = read_count(printed, "wrong labels found")
     doubted, right = read_count(printed, "right labels doubted")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-import ulc
+import ulc as package
 from stub_data import embeddings
 from ulc import algorithms
 from ulc.algorithms.cross_entropy import CrossEntropy
@@ -25,16 +25,19 @@ GUIDE = (ROOT / "docs" / "add_an_algorithm.md").read_text()
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", GUIDE, re.DOTALL)
 PYTHON = [code for language, code in BLOCKS if language == "python"]
 COMMANDS = [line for language, code in BLOCKS if not language for line in code.splitlines()]
-NAME = "generalised_cross_entropy:GeneralisedCrossEntropy"
+MODULE = "generalised_cross_entropy"
+NAME = f"{MODULE}:GeneralisedCrossEntropy"
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A user's folder: the file from the guide, and some data."""
+    """A user's folder: the file from the guide, and some data; Python runs there."""
     (tmp_path / "generalised_cross_entropy.py").write_text(PYTHON[0])
     np.savez(tmp_path / "embeddings.npz", **embeddings())
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, MODULE, raising=False)
+    yield tmp_path
+    sys.modules.pop(MODULE, None)
 
 
 @pytest.fixture
@@ -43,38 +46,53 @@ def gce(monkeypatch):
     return algorithms.find_algorithm(NAME)
 
 
-def python(folder, code):
-    return subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True
-    ).stdout
-
-
 def test_the_file_in_the_guide_is_the_example_that_is_tested():
     assert PYTHON[0] == EXAMPLE.read_text()
 
 
 @pytest.mark.slow
 def test_it_passes_the_laws_as_the_guide_says(folder):
-    python(folder, PYTHON[1])
+    exec(compile(PYTHON[1], "guide", "exec"), {})
 
 
-@pytest.mark.slow
-def test_it_trains_from_python_as_the_guide_says(folder):
-    printed = python(folder, PYTHON[2])
-    assert 0 <= float(printed.split()[0]) <= 1
+def test_it_trains_from_python_as_the_guide_says(folder, capsys):
+    exec(compile(PYTHON[2], "guide", "exec"), {})
+    assert 0 <= float(capsys.readouterr().out.split()[0]) <= 1
     (run,) = (folder / "runs").iterdir()
-    assert ulc.load_run(run).spec.options["q"] == 0.5
+    assert package.load_run(run).spec.options["q"] == 0.5
+
+
+def words_of(command):
+    """The words of a command behind the program's name."""
+    program, *words = shlex.split(command)
+    assert program == "ulc"
+    return words
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_command_line_takes_it_as_the_guide_says_and_its_run_shows_its_name(ulc):
+    train, show, _ = map(words_of, COMMANDS)
+    code, printed = ulc(*train, "--json")
+    assert code == 0, printed.err
+    (row,) = json.loads(printed.out)
+    assert row["spec"]["algorithm"] == NAME
+    assert row["done"]
+    code, printed = ulc(*show)
+    assert code == 0, printed.err
+    assert "towards 0: cross entropy" in printed.out
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", COMMANDS)
-def test_it_trains_from_the_command_line_as_the_guide_says(folder, command):
-    program, *arguments = shlex.split(command)
-    assert program == "ulc"
+def test_a_sweep_finds_it_in_all_its_processes_as_the_guide_says(folder):
+    """In new processes: the file is found because it lies in the folder."""
+    *_, sweep = map(words_of, COMMANDS)
+    assert sweep[0] == "sweep"
     done = subprocess.run(
-        [sys.executable, "-m", "ulc", *arguments], cwd=folder, capture_output=True, text=True
-    )
+        [sys.executable, "-m", "ulc", *sweep, "--seeds", "0"],
+        cwd=folder, capture_output=True, text=True,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert len(list(folder.glob("runs/*/done"))) == 2
 
 
 def test_it_is_generalised_cross_entropy(gce):
@@ -136,10 +154,10 @@ def test_an_option_without_a_default_is_named():
 
 def test_of_the_settings_of_ours_only_the_schedule_reaches_an_algorithm_of_yours(gce):
     """Its `sgd` is an SGD, which means the same; its `threshold` or `memory` need not."""
-    asymmetric = ulc.RunSpec(
+    asymmetric = package.RunSpec(
         data={"source": "cifar10"}, noise={"kind": "asymmetric", "rate": 0.4}, algorithm=NAME
     )
-    assert ulc.with_preset(asymmetric).options == {"sgd": {"milestones": [150]}}
+    assert package.with_preset(asymmetric).options == {"sgd": {"milestones": [150]}}
 
 
 @pytest.mark.usefixtures("gce", "unfinished")
@@ -163,29 +181,13 @@ def test_what_is_no_algorithm_is_refused_in_one_sentence(name, message):
         algorithms.find_algorithm(name)
 
 
-@pytest.mark.slow
-def test_a_module_that_fails_is_named(folder):
+def test_a_module_that_fails_is_named(ulc, folder):
     (folder / "broken.py").write_text("1 / 0\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "ulc", "train", "embeddings.npz", "-a", "broken:Thing"],
-        cwd=folder, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "broken:Thing" in done.stderr
+    code, printed = ulc("train", "embeddings.npz", "-a", "broken:Thing")
+    assert code == 2
+    assert printed.err.count("\n") == 1
+    assert "broken:Thing" in printed.err
     assert not (folder / "runs").exists()
-
-
-@pytest.mark.slow
-def test_its_run_shows_its_name(folder):
-    command = next(each for each in COMMANDS if each.startswith("ulc train"))
-    done = subprocess.run(
-        [sys.executable, "-m", "ulc", *shlex.split(command)[1:], "--json"],
-        cwd=folder, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    (row,) = json.loads(done.stdout)
-    assert row["spec"]["algorithm"] == NAME
-    assert row["done"]
 
 
 @pytest.mark.slow

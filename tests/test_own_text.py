@@ -21,8 +21,9 @@ def test_sentences_walk_from_csv_to_corrected_csv(ulc):
     table = make_messages(1000)
     table.drop(columns="truth").to_csv("mail.csv", index=False)
     code, printed = ulc(
-        "audit", "mail.csv", "--label", "topic", "--id", "number", "--text", "message"
-    )
+        "audit", "mail.csv", "--label", "topic", "--id", "number", "--text", "message",
+        "--epochs", 10,
+    )  # fmt: skip
     assert code == 0, printed.err
     assert "features of sentences: TF-IDF of" in printed.err
     (audit,) = Path("audits").glob("mail-audit-*")

@@ -145,6 +145,7 @@ def test_sentences(ulc, capsys):
     assert names["issues"]["is_label_issue"].all()
 
 
+@pytest.mark.slow
 def test_your_own_model(ulc, capsys):
     names = walk("Your own model", ulc, capsys)
     for table in (names["issues"], names["found"]):

@@ -107,6 +107,10 @@ def prepare(line):
         words = [re.sub(rf"\b{name}\b", PLACEHOLDERS[name](), word) for word in words]
     for option in {"--out", "--onnx"} & set(words):
         Path(words[words.index(option) + 1]).unlink(missing_ok=True)
+    if words[0] == "sweep":
+        words += ["--jobs", "1"]  # in this process
+    if "--network" in words:
+        words += ["--set", "network.width=4"]
     trains = words[0] in ("train", "audit", "sweep") and "--epochs" not in words
     return [*words, "--epochs", "1"] if trains else words
 

@@ -36,9 +36,9 @@ def test_from_photographs_to_fewer_wrong_labels(ulc, tmp_path):
     truth = photographs(tmp_path / "photos")
     wrong = {path for path, name in truth.items() if f"/{name}/" not in path}
     assert len(wrong) == len(CLASSES) * PER_CLASS // 8
-    options = ("--embed", "none", "--epochs", 16, "--json")  # for few pictures that is enough
+    options = ("--embed", "none", "--json", "--epochs")
 
-    code, printed = ulc("audit", "photos", *options)
+    code, printed = ulc("audit", "photos", *options, 16)  # for few pictures that is enough
     assert code == 0, printed.err
     first = json.loads(printed.out)
     table = pd.read_csv(f"{first['folder']}/labels.csv").set_index("id")
@@ -64,7 +64,7 @@ def test_from_photographs_to_fewer_wrong_labels(ulc, tmp_path):
     assert applied["next_command"].startswith("ulc audit ")
 
     arguments = applied["next_command"].split()[2:]
-    code, printed = ulc("audit", *arguments, *options)
+    code, printed = ulc("audit", *arguments, *options, 8)
     assert code == 0, printed.err
     second = json.loads(printed.out)
     assert second["issues"] < first["issues"]

@@ -50,30 +50,51 @@ def specs(data, epochs=3, options=None):
 
 
 @pytest.mark.slow
-def test_they_end_as_if_each_had_been_trained_alone(data, tmp_path):
-    """To the bit, given as many threads; and each progress hears of its own training."""
-    progresses = [Listening(), Listening()]
-    found = run_side_by_side(specs(data), tmp_path / "both", progresses, device="cpu")
+def test_two_at_a_time_end_as_if_each_had_been_trained_alone(data, tmp_path, monkeypatch):
+    """To the bit, given as many threads; and each progress hears of its own training.
+
+    Never three processes with two jobs; each run is reported as it ends.
+    """
+    alive, most, finished = set(), [0], []
+    start = side_by_side.start_training
+
+    def counted(*arguments):
+        pipe, process = start(*arguments)
+        alive.add(process)
+        most[0] = max(most[0], sum(each.is_alive() for each in alive))
+        return pipe, process
+
+    monkeypatch.setattr(side_by_side, "start_training", counted)
+    three = [*specs(data), specs(data)[0].model_copy(update={"seed": 1})]
+    progresses = [Listening() for _ in three]
+    found = run_side_by_side(
+        three, tmp_path / "both", progresses, jobs=2, device="cpu",
+        on_finish=lambda place, folder: finished.append((place, folder.path)),
+    )  # fmt: skip
+    assert most[0] == 2
+    assert sorted(finished) == [(place, folder.path) for place, folder in enumerate(found)]
     cores = max(1, torch.get_num_threads() // 2)
     with use_threads(cores):
-        alone = [run(spec, tmp_path / "alone", device="cpu") for spec in specs(data)]
+        alone = [run(spec, tmp_path / "alone", device="cpu") for spec in three]
     for one, other in zip(found, alone, strict=True):
         assert one.path.name == other.path.name
         assert one.read("model.safetensors") == other.read("model.safetensors")
         assert one.read("labels.csv") == other.read("labels.csv")
         assert one.read_json("environment.json")["threads"] == cores
-    assert [progress.epochs for progress in progresses] == [[0, 1, 2]] * 2
+    assert [progress.epochs for progress in progresses] == [[0, 1, 2]] * 3
     assert all(set(means) == {"loss"} for progress in progresses for _, means in progress.steps)
 
 
 @pytest.mark.slow
-def test_what_is_done_is_not_repeated(data, tmp_path):
+def test_what_is_done_is_not_repeated_and_what_is_the_same_is_trained_once(data, tmp_path):
+    """Without noise, the ceiling is cross entropy: equal specs have one folder."""
     first, second = specs(data)
     before = run(first, tmp_path, device="cpu").read("records.jsonl")
-    progresses = [Listening(), Listening()]
-    folders = run_side_by_side([first, second], tmp_path, progresses, device="cpu")
+    progresses = [Listening() for _ in range(3)]
+    folders = run_side_by_side([first, second, second], tmp_path, progresses, device="cpu")
     assert folders[0].read("records.jsonl") == before
-    assert [progress.epochs for progress in progresses] == [[], [0, 1, 2]]
+    assert folders[1].path == folders[2].path
+    assert [progress.epochs for progress in progresses] == [[], [0, 1, 2], []]
     assert all(folder.done for folder in folders)
 
 
@@ -98,29 +119,15 @@ def stumble(*_):
 def test_a_training_that_is_killed_is_named(data, tmp_path, monkeypatch):
     monkeypatch.setattr("ulc.experiments.side_by_side.train", kill_oneself)
     with pytest.raises(InputError, match=r"ce-s0-.* was killed"):
-        run_side_by_side(
-            specs(data), tmp_path, [TrainingProgress(), TrainingProgress()], device="cpu"
-        )
+        run_side_by_side(specs(data)[:1], tmp_path, [TrainingProgress()], device="cpu")
 
 
 @pytest.mark.slow
 def test_a_training_that_fails_says_why_itself(data, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("ulc.experiments.side_by_side.train", stumble)
     with pytest.raises(RuntimeError, match="failed; see above"):
-        run_side_by_side(
-            specs(data), tmp_path, [TrainingProgress(), TrainingProgress()], device="cpu"
-        )
+        run_side_by_side(specs(data)[:1], tmp_path, [TrainingProgress()], device="cpu")
     assert "a network of one's own" in capfd.readouterr().err
-
-
-@pytest.mark.slow
-def test_what_is_the_same_is_trained_once(data, tmp_path):
-    """Without noise, the ceiling is cross entropy."""
-    plain, _ = specs(data)
-    progresses = [Listening(), Listening()]
-    first, second = run_side_by_side([plain, plain], tmp_path, progresses, device="cpu")
-    assert first.path == second.path
-    assert [progress.epochs for progress in progresses] == [[0, 1, 2], []]
 
 
 @pytest.mark.skipif(usable_cores() < 2, reason="one core")
@@ -188,28 +195,6 @@ def gone(group):
     return False
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
-def test_at_sigterm_a_sweep_ends_its_processes_and_goes_on_another_time(data, tmp_path):
-    command = [sys.executable, "-m", "ulc", "sweep", data.path, "--algorithms", "ce", "--seeds"]
-    command += ["0,1,2", "--epochs", "100000", "--out", str(tmp_path / "runs"), "--jobs", "2"]
-    running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    until(lambda: len(list(tmp_path.glob("runs/*/environment.json"))) == 2)
-    running.send_signal(signal.SIGTERM)
-    printed, said = running.communicate(timeout=60)
-    assert running.returncode == 143
-    assert (printed, said.count("\n")) == ("", 1)
-    assert "stopped; give the same command again" in said
-    until(lambda: gone(running.pid))
-    for path in (tmp_path / "runs").iterdir():
-        folder = RunFolder.open(path)
-        assert not folder.done
-        with folder.locked():
-            pass
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_a_handler_of_sigterm_that_the_program_set_stays():
     def handle(number, frame):
@@ -226,51 +211,39 @@ def test_a_handler_of_sigterm_that_the_program_set_stays():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+LIMITED = """
+import os, sys
+from ulc.cli import main
+
+if __name__ == "__main__":
+    if sys.argv.pop(1) == "affinity":
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    command = sys.argv[:]
+    for jobs in "12":
+        sys.argv = [*command, "--jobs", jobs, "--out", f"runs{jobs}"]
+        try: main()
+        except SystemExit as end: assert not end.code, end
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("limit", ["OMP_NUM_THREADS", "affinity"])
-def test_a_sweep_uses_no_more_threads_than_the_process_may(data, tmp_path, limit, jobs):
-    """With one thread, or on one core, each run has one thread, whatever the machine has."""
+def test_a_sweep_uses_no_more_threads_than_the_process_may(data, tmp_path, limit):
+    """With one thread, or on one core, a run has one thread, whatever the machine has.
+
+    With one job it is trained in the process itself, with two in a process of its own.
+    """
     if limit == "affinity" and not hasattr(os, "sched_setaffinity"):
         pytest.skip("no such limit on this system")
-    script = (
-        "import os, sys\n"
-        "one_core = {min(os.sched_getaffinity(0))}\n"
-        "if sys.argv.pop(1) == 'affinity': os.sched_setaffinity(0, one_core)\n"
-        "from ulc.cli import main\n"
-        "if __name__ == '__main__': main()\n"
-    )
-    (tmp_path / "limited.py").write_text(script)
+    (tmp_path / "limited.py").write_text(LIMITED)
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     done = subprocess.run(
         [sys.executable, tmp_path / "limited.py", limit, "sweep", data.path, "--algorithms", "ce",
-         "--seeds", "0,1", "--epochs", "1", "--out", "runs", "--jobs", str(jobs)],
-        env=os.environ | ({"OMP_NUM_THREADS": "1"} if limit == "OMP_NUM_THREADS" else {}),
+         "--seeds", "0", "--epochs", "1"],
+        env=environment | ({"OMP_NUM_THREADS": "1"} if limit == "OMP_NUM_THREADS" else {}),
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    environments = list(Path("runs").glob("*/environment.json"))
-    assert len(environments) == 2
-    assert {json.loads(path.read_text())["threads"] for path in environments} == {1}
-
-
-@pytest.mark.slow
-def test_at_most_so_many_are_trained_at_once(data, tmp_path, monkeypatch):
-    """Never three processes with two jobs; each run is reported as it ends."""
-    alive, most, finished = set(), [0], []
-    start = side_by_side.start_training
-
-    def counted(*arguments):
-        pipe, process = start(*arguments)
-        alive.add(process)
-        most[0] = max(most[0], sum(each.is_alive() for each in alive))
-        return pipe, process
-
-    monkeypatch.setattr(side_by_side, "start_training", counted)
-    five = [RunSpec(data=data, algorithm="ce", epochs=1, seed=seed) for seed in range(5)]
-    folders = run_side_by_side(
-        five, tmp_path, [TrainingProgress()] * 5, jobs=2, device="cpu",
-        on_finish=lambda place, folder: finished.append((place, folder.path)),
-    )  # fmt: skip
-    assert most[0] == 2
-    assert sorted(finished) == [(place, folder.path) for place, folder in enumerate(folders)]
-    assert [folder.spec.seed for folder in folders] == [0, 1, 2, 3, 4]
+    for out in ("runs1", "runs2"):
+        (path,) = Path(out).glob("*/environment.json")
+        assert json.loads(path.read_text())["threads"] == 1

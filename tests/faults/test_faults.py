@@ -20,7 +20,7 @@ def _benchmarks_can_be_imported(monkeypatch):
 def test_killed_trainings_and_audits_end_in_the_same_bits_and_flips_are_noticed():
     """In a process of its own, because it forks. It exits with 1 if anything is broken."""
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "faults", "--kills", "30", "--flips", "200"],
+        [sys.executable, "-m", "benchmarks", "faults", "--kills", "30", "--flips", "100"],
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

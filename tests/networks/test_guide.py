@@ -19,37 +19,40 @@ COMMANDS = [line for language, code in BLOCKS if not language for line in code.s
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, monkeypatch):
+    """A user's folder: the file from the guide, and some data; Python runs there."""
     (tmp_path / "deep_network.py").write_text(PYTHON[0], encoding="utf-8")
     np.savez(tmp_path / "embeddings.npz", **embeddings())
-    return tmp_path
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("deep_network", None)
 
 
-def run(folder, *arguments):
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_line_trains_with_it(folder, command):
+    """In a new process: the file is found because it lies in the folder."""
     program, *arguments = shlex.split(command)
     assert program == "ulc"
-    assert "deep_network" not in run(folder, "-m", "ulc", *arguments, "--quiet")
+    done = subprocess.run(
+        [sys.executable, "-m", "ulc", *arguments, "--quiet"],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "deep_network" not in done.stdout
     assert len(list(folder.glob("runs/*/done"))) == 1
 
 
-@pytest.mark.slow
-def test_python_trains_with_it(folder):
-    printed = run(folder, "-c", PYTHON[1])
-    assert printed.count("Linear(") == 3  # depth = 3
+@pytest.mark.usefixtures("folder")
+def test_python_trains_with_it(capsys):
+    exec(compile(PYTHON[1], "guide", "exec"), {})
+    assert capsys.readouterr().out.count("Linear(") == 3  # depth = 3
 
 
-@pytest.mark.slow
-def test_the_estimator_trains_with_it(folder):
-    assert 0 <= float(run(folder, "-c", PYTHON[2])) <= 1
+@pytest.mark.usefixtures("folder")
+def test_the_estimator_trains_with_it(capsys):
+    exec(compile(PYTHON[2], "guide", "exec"), {})
+    assert 0 <= float(capsys.readouterr().out) <= 1
 
 
 def first_column(heading):

@@ -56,8 +56,7 @@ def session(content):
 @pytest.mark.parametrize(
     ("network", "networks", "prior"),
     [
-        ("mlp", 1, "training"),
-        ("mlp", 2, (0.2, 0.3, 0.5)),
+        ("mlp", 1, (0.2, 0.3, 0.5)),
         ("small_cnn", 2, "balanced"),
         ("narrow_resnet", 1, "training"),
     ],

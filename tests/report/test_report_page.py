@@ -278,6 +278,7 @@ def test_the_page_stays_below_its_limit(tmp_path, monkeypatch):
     ]
 
 
+@pytest.mark.slow
 def test_many_classes_do_not_blow_it_up(tmp_path):
     judgement = toy_judgement(3000, 600)
     page = make_report(write_run(tmp_path / "run", judgement, [f"c{k}" for k in range(600)]))

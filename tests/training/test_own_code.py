@@ -86,10 +86,16 @@ def test_a_finished_run_of_an_edited_file_is_not_read_but_named(
     write(**edited)
     with pytest.raises(InputError, match=f"the file of the {name} {EDITED}"):
         run(spec, tmp_path / "runs")
-    with pytest.raises(InputError, match=EDITED):
-        run_side_by_side([spec], tmp_path / "runs", [TrainingProgress()])
     ulc.train(spec, tmp_path / "runs", fresh=True)
     run(spec, tmp_path / "runs")
+
+
+@pytest.mark.slow
+def test_a_process_of_its_own_does_not_read_a_run_of_an_edited_file(write, spec, tmp_path):
+    run(spec, tmp_path / "runs")
+    write(algorithm=ALGORITHM + "# better\n")
+    with pytest.raises(InputError, match=EDITED):
+        run_side_by_side([spec], tmp_path / "runs", [TrainingProgress()])
 
 
 def test_a_stopped_run_of_an_edited_file_does_not_go_on(write, spec, tmp_path):
