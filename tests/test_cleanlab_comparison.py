@@ -260,7 +260,7 @@ def test_the_audit_on_clusters_and_plain_training_with_its_settings(rows, tmp_pa
     from ulc.training.run import resolved
 
     measured = methods.audit(cut(rows, "balanced-symmetric20", 0), 0, tmp_path)
-    assert measured["handed_over"] in {"ulc", "ce"}
+    assert measured["handed_over"] in {"ulc_plus", "ce"}
     assert 0 <= measured["noise_rate"] <= 1
     assert measured["finding"]["wrong"] == 0.2
 

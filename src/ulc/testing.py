@@ -475,6 +475,11 @@ class OnlyProtocol:
         """(N,) mask of the labels that a person has checked, or None."""
         return self.__data.verified
 
+    @property
+    def first_copy(self) -> Tensor:
+        """(N,) position of the first row with the same inputs."""
+        return self.__data.first_copy
+
     def __len__(self) -> int:
         return len(self.__data)
 

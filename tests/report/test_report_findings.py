@@ -16,13 +16,14 @@ from ulc.labels.judgement import Judgement
 from ulc.report import findings as module
 from ulc.report.figures import loss_against_uncertainty, loss_histogram, score_histogram
 from ulc.report.findings import Findings
+from ulc.report.gain import gain, judging_run
 from ulc.report.losses import class_losses
 from ulc.report.overview import class_rows, heat_map
 from ulc.report.page import make_report
 from ulc.report.scores import class_scores
 from ulc.report.suspects import bayes_factors
 from ulc.report.svg import element, ticks
-from ulc.report.training_record import gain, judging_run, learning_curves, warnings
+from ulc.report.training_record import learning_curves, warnings
 
 
 def found(judgement, small=None):

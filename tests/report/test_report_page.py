@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from PIL import Image
-from report_runs import NASTY, flower_table, toy_judgement, write_run
+from report_runs import NASTY, audit_content, flower_table, toy_judgement, write_run
 
 from ulc.config import DataSpec, ImbalanceSpec, RunSpec
 from ulc.data.prepare import label
@@ -153,6 +153,7 @@ def test_a_posterior_without_its_confusion_model_is_refused(tmp_path, ulc, damag
     folder = flower_table(tmp_path, posterior=True)
     if damage is None:
         (folder.path / "confusion.json").unlink()
+        folder.write_json("audit.json", audit_content())
     else:
         folder.write_json("confusion.json", damage)
     assert "confusion.json" in sentence(ulc, folder.path)

@@ -13,7 +13,7 @@ from ulc.auditing import AuditProgress
 from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.data import identity
 from ulc.errors import InputError
-from ulc.report.training_record import plain_run
+from ulc.report.gain import plain_run
 from ulc.training.loop import TrainingProgress
 from ulc.training.placing import first_folder
 from ulc.training.run import finished_run, resume, run, start_fresh
@@ -260,14 +260,14 @@ def test_the_audit_after_an_apply_is_a_new_one(ulc, spec):
 def test_a_stopped_audit_of_other_data_is_neither_resumed_nor_touched(spec):
     class Stop(AuditProgress):
         def training(self, title, epochs):
-            if title == "ULC":
+            if title == "ULC+":
                 raise KeyboardInterrupt
             return super().training(title, epochs)
 
     with pytest.raises(KeyboardInterrupt):
         ulc.audit("data.npz", "audits", progress=Stop(), **QUICK)
     (folder,) = Path("audits").iterdir()
-    assert (folder / "out_of_fold.npz").is_file()
+    assert len(list((folder / "runs").glob("*/done"))) == 1
     before = on_the_disk("audits")
     change_data("a label")
     with pytest.raises(InputError, match="data have changed"):

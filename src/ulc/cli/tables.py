@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from ulc.cli.screen import cell
@@ -63,14 +64,18 @@ def suspects_table(folder: RunFolder, most: int) -> Table:
     names, judgement = folder.read_json("data.json")["class_names"], folder.judgement
     title = f"Most suspicious labels (score: {judgement.score_kind})"
     table = Table(title=title, title_justify="left")
-    for name in ("id", "given", "suggested", "score", "epistemic", "aleatoric"):
+    numbers = {"score": "label_score", "epistemic": "epistemic", "aleatoric": "aleatoric"}
+    for name in ("epistemic", "aleatoric"):
+        if np.isnan(getattr(judgement, name)).all():  # the algorithm does not estimate it
+            del numbers[name]
+    for name in ("id", "given", "suggested", *numbers):
         table.add_column(name, justify="left" if name in ("given", "suggested") else "right")
     ids = folder.ids
     if ids is not None and len(ids) != len(judgement.given):
         raise folder.damaged("ids.json", ValueError(f"{len(ids)} ids, not {len(judgement.given)}"))
     rows = label_rows(judgement, names, folder.threshold, ids)
     for row in islice(rows, most):
-        values = [row["label_score"], row["epistemic"], row["aleatoric"]]
+        values = [row[name] for name in numbers.values()]
         cells = ["–" if value is None else f"{value:.3f}" for value in values]
         names_of_row = map(cell, (str(row["id"]), row["given_label"], row["suggested_label"]))
         table.add_row(*names_of_row, *cells)

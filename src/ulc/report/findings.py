@@ -81,7 +81,10 @@ class Findings:
         judgement = folder.judgement
         names = tuple(facts["class_names"])
         small = np.isin(np.arange(len(names)), facts.get("small_classes", []))
-        has_model = judgement.posterior is not None and folder.has("confusion.json")
+        # a run of ULC+ has a posterior, too, but no file of its confusion model
+        has_model = judgement.posterior is not None and (
+            folder.has("audit.json") or folder.has("confusion.json")
+        )
         confusion = read_confusion(folder, len(names)) if has_model else None
         return cls.from_judgement(judgement, names, small, folder.threshold, confusion)
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ulc.report.examples import Examples, find_examples
+from ulc.report.gain import read_optional
 from ulc.report.references import EDGE
-from ulc.report.training_record import read_optional
 from ulc.storage.run_folder import RunFolder
 
 SHOWN = 12  # entries of each list; health.json has up to 100

@@ -17,6 +17,7 @@ from ulc.report import figures, training_record
 from ulc.report.data_map import draw_map
 from ulc.report.examples import Examples, find_examples
 from ulc.report.findings import Findings, check_finished
+from ulc.report.gain import gain, judging_run, read_audit
 from ulc.report.losses import class_losses
 from ulc.report.odd_rows import find_odd_rows
 from ulc.report.overview import class_rows, heat_map
@@ -125,7 +126,7 @@ def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
     return {
         "title": source,
         "run": str(folder.path),
-        "algorithm": training_record.judging_run(folder).spec.algorithm,
+        "algorithm": judging_run(folder).spec.algorithm,
         "epochs": spec.epochs,
         "version": version("ulc"),
         "findings": findings,
@@ -133,8 +134,8 @@ def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
         "threshold": findings.threshold,
         "wrong": findings.wrong_share,
         "known_wrong": data.get("wrong_share"),
-        "gain": training_record.gain(folder),
-        "audit": training_record.read_audit(folder),
+        "gain": gain(folder),
+        "audit": read_audit(folder),
         "classes": class_rows(findings),
         "heat": heat_map(findings),
         "pairs": frequent_pairs(findings.pairs, FREQUENT_PAIRS),
@@ -145,7 +146,7 @@ def facts(folder: RunFolder, findings: Findings) -> dict[str, Any]:
 
 def plots(folder: RunFolder, findings: Findings) -> dict[str, Any]:
     """The plots and the warnings."""
-    records = training_record.judging_run(folder).records
+    records = judging_run(folder).records
     # Small classes first, then those with the largest share of labels that look wrong.
     share = findings.pairs.sum(1) / np.maximum(findings.sizes, 1)
     order = [int(k) for k in np.lexsort((-share, ~findings.small)) if findings.sizes[k]]
