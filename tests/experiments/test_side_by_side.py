@@ -15,7 +15,11 @@ import torch
 from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.errors import InputError
 from ulc.experiments import side_by_side
-from ulc.experiments.side_by_side import exit_at_sigterm, run_side_by_side
+from ulc.experiments.side_by_side import (
+    exit_at_sigterm,
+    run_side_by_side,
+    train_side_by_side,
+)
 from ulc.storage.run_folder import RunFolder
 from ulc.training.environment import usable_cores, use_threads
 from ulc.training.loop import TrainingProgress
@@ -55,7 +59,7 @@ def test_two_at_a_time_end_as_if_each_had_been_trained_alone(data, tmp_path, mon
 
     Never three processes with two jobs; each run is reported as it ends.
     """
-    alive, most, finished = set(), [0], []
+    alive, most = set(), [0]
     start = side_by_side.start_training
 
     def counted(*arguments):
@@ -67,12 +71,11 @@ def test_two_at_a_time_end_as_if_each_had_been_trained_alone(data, tmp_path, mon
     monkeypatch.setattr(side_by_side, "start_training", counted)
     three = [*specs(data), specs(data)[0].model_copy(update={"seed": 1})]
     progresses = [Listening() for _ in three]
-    found = run_side_by_side(
-        three, tmp_path / "both", progresses, jobs=2, device="cpu",
-        on_finish=lambda place, folder: finished.append((place, folder.path)),
-    )  # fmt: skip
+    finished = dict(
+        train_side_by_side(three, tmp_path / "both", progresses, jobs=2, device="cpu")
+    )
+    found = [finished[place] for place in range(3)]
     assert most[0] == 2
-    assert sorted(finished) == [(place, folder.path) for place, folder in enumerate(found)]
     cores = max(1, torch.get_num_threads() // 2)
     with use_threads(cores):
         alone = [run(spec, tmp_path / "alone", device="cpu") for spec in three]
