@@ -102,10 +102,14 @@ def test_what_is_done_is_not_repeated_and_what_is_the_same_is_trained_once(data,
 
 
 @pytest.mark.slow
-def test_a_mistake_of_the_user_is_told_in_one_sentence(data, tmp_path, capfd):
-    wrong = specs(data, options={"sgd": {"lr": 1e30}})
+def test_a_mistake_of_the_user_is_told_in_one_sentence_and_the_others_go_on(data, tmp_path, capfd):
+    (wrong, _), (_, right) = specs(data, options={"sgd": {"lr": 1e30}}), specs(data)
+    both = [wrong, right], tmp_path, [TrainingProgress(), TrainingProgress()]
+    results = dict(train_side_by_side(*both, device="cpu"))
+    assert "lower the learning rate" in str(results[0])
+    assert results[1].done
     with pytest.raises(InputError, match="lower the learning rate"):
-        run_side_by_side(wrong, tmp_path, [TrainingProgress(), TrainingProgress()], device="cpu")
+        run_side_by_side(*both, device="cpu")
     assert capfd.readouterr() == ("", "")
 
 

@@ -17,6 +17,7 @@ from ulc.cli.predict_command import predict
 from ulc.cli.report_command import report
 from ulc.cli.screen import cell, console, say
 from ulc.cli.sweep_command import sweep
+from ulc.cli.table_command import table
 from ulc.cli.train_command import algorithm_title, print_results, progress_bars, train
 from ulc.errors import InputError, first_line
 from ulc.stopping import exit_at_signals
@@ -31,6 +32,7 @@ app = typer.Typer(
 
 app.command()(train)
 app.command()(sweep)
+app.command()(table)
 
 
 @app.command()

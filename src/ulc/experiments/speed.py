@@ -24,15 +24,20 @@ class Speeds:
         """Add the epochs of a training."""
         self.seconds[key_of(spec)] += [epoch_seconds(record) for record in records]
 
+    def seconds_of_kind(self, spec: RunSpec) -> float | None:
+        """Mean seconds an epoch of trainings of this very kind; None: none was seen yet."""
+        known = self.seconds.get(key_of(spec))
+        return float(np.mean(known)) if known else None
+
     def seconds_per_epoch(self, spec: RunSpec) -> float | None:
         """Mean seconds an epoch of such a training; None: nothing was seen yet."""
-        wanted = key_of(spec)
-        alike = [self.seconds.get(wanted, [])]
-        alike.append([each for key, many in self.seconds.items() if key[0] == wanted[0]
-                      for each in many])  # fmt: skip
-        alike.append([each for many in self.seconds.values() for each in many])
-        known = next((many for many in alike if many), None)
-        return None if known is None else float(np.mean(known))
+        exact = self.seconds_of_kind(spec)
+        if exact is not None:
+            return exact
+        alike = [each for key, many in self.seconds.items() if key[0] == spec.algorithm
+                 for each in many]  # fmt: skip
+        known = alike or [each for many in self.seconds.values() for each in many]
+        return float(np.mean(known)) if known else None
 
 
 def key_of(spec: RunSpec) -> Key:

@@ -7,8 +7,11 @@ from pathlib import Path
 from ulc.algorithms import configure
 from ulc.config import RunSpec
 from ulc.errors import InputError
+from ulc.experiments.finished_runs import FinishedRun
 from ulc.experiments.grid import Cell, Failure, SweepProgress, train_cells
 from ulc.experiments.paper.cells import PaperSweep
+from ulc.experiments.run_table import paper_table
+from ulc.experiments.table_formats import as_markdown
 from ulc.experiments.tables import markdown_table
 from ulc.importing import named_code
 from ulc.prediction.run import Run
@@ -35,7 +38,13 @@ class SweepResult:
 
     @property
     def table(self) -> str:
-        """A table in Markdown: mean ± standard deviation over the seeds, in %."""
+        """A table in Markdown: mean ± standard deviation over the seeds, in %.
+
+        Of a table of the paper: in its rows and columns, with its numbers in brackets.
+        """
+        if self.paper is not None:
+            finished = [FinishedRun(run.folder) for runs in self.runs.values() for run in runs]
+            return as_markdown(paper_table(self.paper.grid, finished))
         return markdown_table(
             {name: [run.folder for run in runs] for name, runs in self.runs.items()}
         )
