@@ -114,7 +114,7 @@ def test_any_runs_make_a_table_and_other_settings_are_in_the_name_of_the_row(ulc
     recorded_run(RunSpec(data=DataSpec(source="fashion"), algorithm="ce", epochs=2), 0.5, 0.4)
     _, printed = ulc("table", "runs")
     head, _, *rows = cells(printed.out)
-    assert head[2:] == ["fashion", "features.npz, sym0.5, half10"]
+    assert head[2:] == ["fashion", "features.npz, symmetric 50 %, 1:10"]
     names = [row[0] for row in rows if row[0]]
     assert names[0] == "ce"
     assert "ulc-without-eum" in names

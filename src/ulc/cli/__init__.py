@@ -11,6 +11,7 @@ from ulc.cli.apply_command import apply
 from ulc.cli.audit_command import audit, print_audit, resume_audit
 from ulc.cli.embed_command import embed
 from ulc.cli.export_command import export
+from ulc.cli.figure_command import figure
 from ulc.cli.noise_command import noise
 from ulc.cli.options import Device, Json, Quiet, Trust
 from ulc.cli.predict_command import predict
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command()(train)
 app.command()(sweep)
 app.command()(table)
+app.command()(figure)
 
 
 @app.command()

@@ -65,6 +65,12 @@ class FinishedRun:
         """All settings but the seed, by names with dots."""
         return flat(self.spec.model_copy(update={"seed": 0}).content)
 
+    @property
+    def ends_after_warm_up(self) -> bool:
+        """Whether training ends with the first epoch after the warm-up (figures 1 and 2)."""
+        warm_up = self.spec.options.get("warmup_epochs")
+        return isinstance(warm_up, int) and self.spec.epochs == warm_up + 1
+
 
 def find_runs(paths: Sequence[Path]) -> tuple[list[FinishedRun], int]:
     """The finished runs in run folders, or in folders of run folders; and how many are unfinished.

@@ -103,7 +103,7 @@ def paper_table(
     InputError if the runs of a cell differ in more than the seed.
     """
     cells: dict[tuple[Method, int], list[FinishedRun]] = defaultdict(list)
-    for run in runs:
+    for run in whole_trainings(runs):
         place = next((i for i, each in enumerate(grid.columns) if is_in_column(run, each)), None)
         if place is not None:
             cells[run.method, place].append(run)
@@ -208,6 +208,38 @@ def data_title(run: FinishedRun) -> str:
     return TITLES.get(data.source) or Path(data.path or data.source).name
 
 
+def setting_of(run: FinishedRun) -> str:
+    """Data, noise and imbalance of a run, in words."""
+    return ", ".join(part for part in setting_parts(run) if part)
+
+
+def setting_parts(run: FinishedRun) -> tuple[str, str, str]:
+    """Data, noise and imbalance of a run in words; "": none is injected."""
+    noise, uneven = run.spec.noise, run.spec.imbalance
+    rate = f" {100 * noise.rate:g} %" if noise.kind not in ("none", "matrix", "file") else ""
+    kind = noise.tag if noise.kind == "file" else noise.kind.replace("_", " ")
+    ratio = f"1:{uneven.ratio:g}" + (" long tail" if uneven.kind == "long_tail" else "")
+    return (
+        data_title(run),
+        "" if noise.kind == "none" else kind + rate,
+        "" if uneven.kind == "none" else ratio,
+    )
+
+
+def whole_trainings(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+    """The runs without those that end right after warm-up, if there are others of their kind."""
+    longest: dict[tuple[str, str], int] = {}
+    for run in runs:
+        key = (setting_of(run), run.method.name)
+        longest[key] = max(longest.get(key, 0), run.spec.epochs)
+    return [
+        run
+        for run in runs
+        if not run.ends_after_warm_up
+        or longest[setting_of(run), run.method.name] == run.spec.epochs
+    ]
+
+
 def any_table(runs: Sequence[FinishedRun], prior: Prior = "training") -> RunTable:
     """Any runs: a row for each method, a column for each data, noise and imbalance.
 
@@ -215,11 +247,8 @@ def any_table(runs: Sequence[FinishedRun], prior: Prior = "training") -> RunTabl
     Official CIFAR data have the paper's numbers beside them.
     """
     columns: dict[tuple[str, ...], list[FinishedRun]] = defaultdict(list)
-    for run in runs:
-        spec = run.spec
-        noise = "" if spec.noise.kind == "none" else spec.noise.tag
-        uneven = "" if spec.imbalance.kind == "none" else spec.imbalance.tag
-        columns[data_title(run), noise, uneven].append(run)
+    for run in whole_trainings(runs):
+        columns[setting_parts(run)].append(run)
     cells: dict[tuple[str, int], list[FinishedRun]] = {}
     for place, several in enumerate(columns.values()):
         for title, group in split_by_settings(several).items():
