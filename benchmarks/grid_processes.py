@@ -78,7 +78,7 @@ def train_job(job: Job, pipe: Connection) -> None:
     threading.Thread(target=exit_with_parent, daemon=True).start()
     import torch
 
-    from benchmarks.validation import prepare_validation
+    from ulc.experiments.validation import prepare_validation
     from ulc.training.run import run
 
     torch.set_num_threads(1)

@@ -17,7 +17,7 @@ from ulc.experiments import grid
 from ulc.experiments.finished_runs import find_runs
 from ulc.experiments.paper.cells import paper_sweep
 from ulc.experiments.paper.grids import paper_grid
-from ulc.experiments.run_table import paper_table
+from ulc.experiments.paper_table import paper_table
 from ulc.experiments.speed import Speeds, in_words, remaining_seconds
 from ulc.experiments.sweep import sweep
 from ulc.experiments.table_formats import as_csv
@@ -166,7 +166,10 @@ def test_from_python_a_table_of_the_paper_is_a_sweep(capsys):
         (("table2",), "--data is missing"),
         (("table3", "--data", "x"), "Clothing1M is not supported yet"),
         (("table2", "--data", "x", "--noise", "none"), "--noise: table2 of the paper sets it"),
-        (("table2", "--data", "x", "--algorithms", "ce"), "--algorithms: table2 of the paper"),
+        (
+            ("table2", "--data", "x", "--algorithms", "ce"),
+            "--algorithms: table2 of the paper sets it",
+        ),
         (("tiny.npz", "--scale", "cpu"), "--scale: only for a table or figure of the paper"),
         (("tiny.npz", "--only", "ce"), "--only: only for a table or figure of the paper"),
         (("table2", "--data", "a", "--data", "b"), "cifar10 is given twice"),

@@ -20,6 +20,7 @@ from ulc.cli.screen import cell, console, say
 from ulc.cli.sweep_command import sweep
 from ulc.cli.table_command import table
 from ulc.cli.train_command import algorithm_title, print_results, progress_bars, train
+from ulc.cli.tune_command import tune
 from ulc.errors import InputError, first_line
 from ulc.stopping import exit_at_signals
 
@@ -33,6 +34,7 @@ app = typer.Typer(
 
 app.command()(train)
 app.command()(sweep)
+app.command()(tune)
 app.command()(table)
 app.command()(figure)
 

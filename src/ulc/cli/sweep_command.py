@@ -1,6 +1,7 @@
 """`ulc sweep`: several algorithms over several seeds, or a table or figure of the paper."""
 
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,23 +19,49 @@ if TYPE_CHECKING:
     from ulc.experiments.paper.cells import PaperSweep
     from ulc.experiments.sweep import SweepResult
 
+What = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DATA|TABLE]",
+        help="Data as in `ulc train`, or a table or figure of the paper: table1, table2, "
+        "table4, figure1 to figure4. Default: the demonstration.",
+    ),
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        help="Of a table or figure: paper (CIFAR images, PreAct ResNet-18, 300 epochs; for a "
+        "GPU) or cpu (frozen features, minutes a run)."
+    ),
+]
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        help="Of a table or figure: cifar10=PATH or cifar100=PATH, once for each; only a path: "
+        "CIFAR-10. Folders of the official files, with --scale cpu FILE.npz of features.",
+    ),
+]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a table or figure: only these cells, such as ulc,dividemix,cifar10,"
+        "symmetric:0.5,half:10."
+    ),
+]
+Also = Annotated[
+    str | None, typer.Option(help="Of a table or figure: more rows, such as ulc_plus.")
+]
 PAPER_ONLY = {"scale", "files", "only", "also", "tuned"}  # parameters of a table or figure
-WITH_PAPER = {"network", "epochs", "setting"}  # options of a training that these take, too
-ANYWHERE = {"what", "seeds", "jobs", "dry_run", "fresh", "out", "device", "quiet"}
+OWN_ONLY = {"algorithms"}  # and of one's own data, beside the options of a training
+WITH_PAPER = {"network", "epochs", "setting"}  # options of a training that a table takes, too
 
 
 @expand_options
 def sweep(
     context: typer.Context,
     run_options: RunOptions,
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[DATA|TABLE]",
-            help="Data as in `ulc train`, or a table or figure of the paper: table1, table2, "
-            "table4, figure1 to figure4. Default: the demonstration.",
-        ),
-    ] = None,
+    what: What = None,
     algorithms: Annotated[
         str,
         typer.Option(
@@ -50,30 +77,13 @@ def sweep(
             "number says how many: 3 is 0,1,2."
         ),
     ] = "0,1,2",
-    scale: Annotated[
-        str,
-        typer.Option(
-            help="Of a table or figure: paper (CIFAR images, PreAct ResNet-18, 300 epochs; for a "
-            "GPU) or cpu (frozen features, minutes a run)."
-        ),
-    ] = "paper",
-    files: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data",
-            help="Of a table or figure: cifar10=PATH or cifar100=PATH, once for each; only a path: "
-            "CIFAR-10. Folders of the official files, with --scale cpu FILE.npz of features.",
-        ),
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option(
-            help="Of a table or figure: only these cells, such as ulc,dividemix,cifar10,"
-            "symmetric:0.5,half:10."
-        ),
-    ] = None,
-    also: Annotated[
-        str | None, typer.Option(help="Of a table or figure: more rows, such as ulc_plus.")
+    scale: Scale = "paper",
+    files: Files = None,
+    only: Only = None,
+    also: Also = None,
+    tuned: Annotated[
+        Path | None,
+        typer.Option(help="Of a table or figure: FILE.toml with λ_u, as `ulc tune --save` has it."),
     ] = None,
     dry_run: Annotated[
         bool,
@@ -100,12 +110,11 @@ def sweep(
 
     work: RunSpec | PaperSweep
     names: Sequence[str] | None = None
+    check_options(context, what)
     if is_paper(what):
-        refuse(context, PAPER_ONLY | WITH_PAPER | ANYWHERE, f"{what} of the paper sets it")
-        work = paper_work(str(what), run_options, scale, files, only, also)
+        work = paper_work(str(what), run_options, scale, files, only, also, tuned)
         numbers = count_seeds(seeds)
     else:
-        refuse_paper_options(context)
         work, names, numbers = own_work(what, run_options, algorithms, seeds)
     if dry_run:
         print_plan(list_cells(work, names, numbers), out, jobs, device)
@@ -144,10 +153,13 @@ def paper_work(
     files: list[str] | None,
     only: str | None,
     also: str | None,
+    tuned: Path | None = None,
 ) -> "PaperSweep":
-    """What to train of a table or figure of the paper."""
+    """What to train of a table or figure of the paper; tuned: file of `ulc tune`."""
     from ulc.cli import parse
     from ulc.experiments.paper.cells import paper_sweep
+    from ulc.experiments.paper.grids import paper_grid
+    from ulc.experiments.tuning import read_weights
 
     settings = parse.settings(run_options.setting or [])
     if "network" in settings:
@@ -161,6 +173,9 @@ def paper_work(
         network=None if run_options.network == "auto" else run_options.network,
         epochs=run_options.epochs,
         options=settings,
+        tuned=None
+        if tuned is None
+        else read_weights(tuned, [column.title for column in paper_grid(name).columns]),
     )
 
 
@@ -186,19 +201,21 @@ def count_seeds(text: str) -> list[int]:
     return list(range(numbers[0])) if "," not in text else numbers
 
 
-def refuse(context: typer.Context, allowed: set[str], why: str) -> None:
-    """Raise an InputError if an option was given that is not among the allowed ones."""
+def check_options(context: typer.Context, what: str | None) -> None:
+    """Raise an InputError for an option that does not go with what is trained.
+
+    A table or figure of the paper has its own data, noise, imbalance and algorithms.
+    """
+    of_training = {field.name for field in fields(RunOptions)} | OWN_ONLY
+    paper = is_paper(what)
+    refused = of_training - WITH_PAPER if paper else PAPER_ONLY
+    why = "sets it" if paper else "only for a table or figure of the paper, such as table2"
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         given = source is not None and source.name == "COMMANDLINE"
-        if given and parameter.name not in allowed:
-            raise InputError(f"{parameter.opts[0]}: {why}; leave it out")
-
-
-def refuse_paper_options(context: typer.Context) -> None:
-    """Raise an InputError if an option of a table or figure was given without one."""
-    others = {str(parameter.name) for parameter in context.command.params} - PAPER_ONLY
-    refuse(context, others, "only for a table or figure of the paper, such as table2")
+        if given and parameter.name in refused:
+            reason = f"{what} of the paper {why}" if paper else why
+            raise InputError(f"{parameter.opts[0]}: {reason}; leave it out")
 
 
 def print_plan(cells: "Sequence[Cell]", out: Path, jobs: int, device: str) -> None:

@@ -34,9 +34,10 @@ def table(
     Rows are methods, columns are data, noise and imbalance. Only files of the run folders are
     read. Where a cell is one of the paper's, its number stands in brackets.
     """
+    from ulc.experiments.any_table import any_table
     from ulc.experiments.finished_runs import find_runs
     from ulc.experiments.paper.grids import paper_grid
-    from ulc.experiments.run_table import any_table, paper_table
+    from ulc.experiments.paper_table import paper_table
     from ulc.experiments.table_formats import FORMATS
     from ulc.labels.prior import check_prior_name
     from ulc.storage.files import check_output_file, write_whole

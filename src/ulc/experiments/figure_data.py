@@ -8,9 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.errors import InputError
-from ulc.experiments.finished_runs import FinishedRun, check_seeds, differing, named_method
+from ulc.experiments.finished_runs import (
+    FinishedRun,
+    check_seeds,
+    differing,
+    named_method,
+    setting_of,
+    whole_trainings,
+)
 from ulc.experiments.paper.grids import PaperGrid, paper_grid
-from ulc.experiments.run_table import Prior, is_in_column, setting_of, whole_trainings
+from ulc.experiments.paper_table import is_in_column
+from ulc.experiments.run_table import Prior
 from ulc.experiments.tables import nested_value
 from ulc.typing import Floats, Integers
 

@@ -10,6 +10,7 @@ from typing import Any
 from ulc.algorithms import configure
 from ulc.config import RunSpec
 from ulc.errors import InputError
+from ulc.experiments.paper.grids import TITLES
 from ulc.settings.presets import find_preset
 from ulc.settings.variants import VARIANTS
 from ulc.storage.run_folder import RunFolder
@@ -154,3 +155,41 @@ def check_seeds(runs: Sequence[FinishedRun]) -> None:
                 f"{run.folder.path} and {other.folder.path} have the same settings and seed; "
                 "give only one of them"
             )
+
+
+def data_title(run: FinishedRun) -> str:
+    """The name of the data of a run: of the data set, else of its file or folder."""
+    data = run.spec.data
+    return TITLES.get(data.source) or Path(data.path or data.source).name
+
+
+def setting_of(run: FinishedRun) -> str:
+    """Data, noise and imbalance of a run, in words."""
+    return ", ".join(part for part in setting_parts(run) if part)
+
+
+def setting_parts(run: FinishedRun) -> tuple[str, str, str]:
+    """Data, noise and imbalance of a run in words; "": none is injected."""
+    noise, uneven = run.spec.noise, run.spec.imbalance
+    rate = f" {100 * noise.rate:g} %" if noise.kind not in ("none", "matrix", "file") else ""
+    kind = noise.tag if noise.kind == "file" else noise.kind.replace("_", " ")
+    ratio = f"1:{uneven.ratio:g}" + (" long tail" if uneven.kind == "long_tail" else "")
+    return (
+        data_title(run),
+        "" if noise.kind == "none" else kind + rate,
+        "" if uneven.kind == "none" else ratio,
+    )
+
+
+def whole_trainings(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+    """The runs without those that end right after warm-up, if there are others of their kind."""
+    longest: dict[tuple[str, str], int] = {}
+    for run in runs:
+        key = (setting_of(run), run.method.name)
+        longest[key] = max(longest.get(key, 0), run.spec.epochs)
+    return [
+        run
+        for run in runs
+        if not run.ends_after_warm_up
+        or longest[setting_of(run), run.method.name] == run.spec.epochs
+    ]

@@ -4,14 +4,18 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ulc.config import RunSpec
 from ulc.errors import InputError, first_line
 from ulc.experiments.side_by_side import train_side_by_side
 from ulc.storage.run_folder import RunFolder
+from ulc.training.device import choose_device
 from ulc.training.loop import TrainingProgress
 from ulc.training.run import run
+
+if TYPE_CHECKING:
+    from ulc.experiments.side_by_side import Prepare
 
 
 @dataclass(frozen=True)
@@ -75,22 +79,32 @@ class CellProgress(TrainingProgress):
         self.progress.on_epoch(self.cell, record)
 
 
-def train_cells(
-    cells: Sequence[Cell], out: Path, *, jobs: int, device: str, progress: SweepProgress
+def train_cells(  # noqa: PLR0913 (what to train and where)
+    cells: Sequence[Cell],
+    out: Path,
+    *,
+    jobs: int,
+    device: str,
+    progress: SweepProgress,
+    prepare: "Prepare | None" = None,
 ) -> Iterator[tuple[int, RunFolder | Failure]]:
     """Train all cells, `jobs` at once in processes, or one after the other in this process.
 
     Yield the position of each cell at its end, and its folder or failure, after `progress` was
     called with it. Finished runs are only read, and stopped runs are resumed.
+
+    prepare: function of a module that prepares the data of a spec; None: as the spec says
     """
     progress.on_plan(cells)
     progresses = [CellProgress(cell, progress) for cell in cells]
     specs = [cell.spec for cell in cells]
     if jobs > 1:
         results: Iterator[tuple[int, RunFolder | Exception]]
-        results = train_side_by_side(specs, out, progresses, jobs=jobs, device=device)
+        results = train_side_by_side(
+            specs, out, progresses, jobs=jobs, device=device, prepare=prepare
+        )
     else:
-        results = train_in_turn(specs, out, progresses, device)
+        results = train_in_turn(specs, out, progresses, device, prepare)
     for place, result in results:
         if isinstance(result, RunFolder):
             progress.on_run(cells[place], result)
@@ -102,13 +116,18 @@ def train_cells(
 
 
 def train_in_turn(
-    specs: Sequence[RunSpec], out: Path, progresses: Sequence[TrainingProgress], device: str
+    specs: Sequence[RunSpec],
+    out: Path,
+    progresses: Sequence[TrainingProgress],
+    device: str,
+    prepare: "Prepare | None" = None,
 ) -> Iterator[tuple[int, RunFolder | Exception]]:
     """Train the specs in this process; yield the position of each, and its folder or its error."""
     for place, (spec, progress) in enumerate(zip(specs, progresses, strict=True)):
         result: RunFolder | Exception
         try:
-            result = run(spec, out, device=device, progress=progress)
+            data = None if prepare is None else prepare(spec, choose_device(device))
+            result = run(spec, out, device=device, progress=progress, prepared=data)
         except InputError as error:
             result = error
         except Exception as error:  # also of the user's own code; the others shall be trained

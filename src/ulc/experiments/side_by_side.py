@@ -20,7 +20,14 @@ from ulc.stopping import deferred_signals
 from ulc.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:  # a new process imports this file before it trains
+    from collections.abc import Callable
+
+    import torch
+
+    from ulc.data.prepare import Prepared
     from ulc.training.loop import TrainingProgress
+
+    Prepare = Callable[[RunSpec, torch.device], Prepared]
 
 TERMINATED = 128 + signal.SIGTERM  # exit code after SIGTERM, as in shells
 
@@ -47,13 +54,14 @@ def run_side_by_side(
     return [folders[place] for place in range(len(specs))]
 
 
-def train_side_by_side(
+def train_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     specs: Sequence[RunSpec],
     out: Path,
     progresses: "Sequence[TrainingProgress]",
     *,
     jobs: int | None = None,
     device: str = "auto",
+    prepare: "Prepare | None" = None,
 ) -> Generator[tuple[int, RunFolder | Exception]]:
     """Train all specs, several at once; yield the position of each, and its folder or its error.
 
@@ -62,6 +70,7 @@ def train_side_by_side(
 
     progresses: a progress callback for each spec
     jobs: largest number of trainings at once; None: all
+    prepare: function of a module that prepares the data of a spec; None: as the spec says
     """
     from ulc.training.run import finished_run, resolved
 
@@ -72,7 +81,8 @@ def train_side_by_side(
     unfinished: list[Training] = []
     for name, (first, *others) in places.items():
         try:
-            finished: RunFolder | InputError | None = finished_run(specs[first], out)
+            finished: RunFolder | InputError | None
+            finished = None if prepare is not None else finished_run(specs[first], out)
         except InputError as error:  # such as a damaged file of this run
             finished = error
         if finished is None:
@@ -80,9 +90,24 @@ def train_side_by_side(
         else:
             yield from ((place, finished) for place in (first, *others))
     at_once = min(jobs or len(specs), len(places))
-    with closing(train_in_processes(unfinished, out, device, at_once)) as finishing:
+    threads = max(1, available_threads() // max(1, at_once))
+    place_of_all = Place(out, device, threads, prepare)
+    with closing(train_in_processes(unfinished, place_of_all, at_once)) as finishing:
         for name, result in finishing:
             yield from ((place, result) for place in places[name])
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and how trainings run: folder of the run folders, device, threads of each training.
+
+    prepare: prepares the data of a spec; None: as the spec says
+    """
+
+    out: Path
+    device: str
+    threads: int
+    prepare: "Prepare | None" = None
 
 
 @dataclass(frozen=True)
@@ -95,13 +120,12 @@ class Training:
 
 
 def train_in_processes(
-    trainings: Sequence[Training], out: Path, device: str, at_once: int
+    trainings: Sequence[Training], where: Place, at_once: int
 ) -> Generator[tuple[str, RunFolder | Exception]]:
     """Train in processes, `at_once` at a time; yield name and folder or error of each at its end.
 
     No process is left, also after an error or a signal.
     """
-    threads = max(1, available_threads() // max(1, at_once))
     waiting = list(trainings)
     working: dict[Connection, tuple[Training, SpawnProcess]] = {}
     with exit_at_sigterm():
@@ -110,7 +134,7 @@ def train_in_processes(
                 while waiting and len(working) < at_once:
                     training = waiting.pop(0)
                     with deferred_signals():
-                        pipe, process = start_training(training.spec, out, device, threads)
+                        pipe, process = start_training(training.spec, where)
                         working[pipe] = training, process
                 for pipe in cast("list[Connection]", wait(list(working))):
                     training, process = working[pipe]
@@ -139,13 +163,11 @@ def available_threads() -> int:
     return min(torch.get_num_threads(), usable_cores())  # torch reads OMP_NUM_THREADS
 
 
-def start_training(
-    spec: RunSpec, out: Path, device: str, threads: int
-) -> tuple[Connection, SpawnProcess]:
+def start_training(spec: RunSpec, where: Place) -> tuple[Connection, SpawnProcess]:
     """Start a training in a new process; return the pipe for its messages, and the process."""
     context = get_context("spawn")  # a forked process cannot use torch's threads
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=train, args=(spec, out, device, threads, theirs), daemon=True)
+    process = context.Process(target=train, args=(spec, where, theirs), daemon=True)
     with block_sigint():
         process.start()
     theirs.close()
@@ -211,19 +233,23 @@ def receive(
     return RunFolder.open(message) if isinstance(message, Path) else message
 
 
-def train(spec: RunSpec, out: Path, device: str, threads: int, pipe: Connection) -> None:
+def train(spec: RunSpec, where: Place, pipe: Connection) -> None:
     """Train in the new process, and send progress and folder through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=exit_with_parent, daemon=True).start()
     import torch
 
     from ulc.experiments.progress_pipe import ProgressPipe
+    from ulc.training.device import choose_device
     from ulc.training.run import run
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(where.threads)
+    progress, prepare = ProgressPipe(pipe), where.prepare
     try:
         try:
-            pipe.send(run(spec, out, device=device, progress=ProgressPipe(pipe)).path)
+            data = None if prepare is None else prepare(spec, choose_device(where.device))
+            folder = run(spec, where.out, device=where.device, progress=progress, prepared=data)
+            pipe.send(folder.path)
         except InputError as error:
             pipe.send(error)
     except BrokenPipeError:

@@ -10,7 +10,7 @@ from ulc.errors import InputError
 from ulc.experiments.finished_runs import FinishedRun
 from ulc.experiments.grid import Cell, Failure, SweepProgress, train_cells
 from ulc.experiments.paper.cells import PaperSweep
-from ulc.experiments.run_table import paper_table
+from ulc.experiments.paper_table import paper_table
 from ulc.experiments.table_formats import as_markdown
 from ulc.experiments.tables import markdown_table
 from ulc.importing import named_code
