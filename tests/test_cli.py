@@ -37,7 +37,19 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for name in ("train", "resume", "show", "algorithms", "datasets", "noise", "sweep", "embed"):
+    for name in (
+        "train",
+        "resume",
+        "show",
+        "algorithms",
+        "datasets",
+        "noise",
+        "sweep",
+        "embed",
+        "table",
+        "figure",
+        "tune",
+    ):
         assert name in done.stdout
     for name in ("predict", "export"):
         assert name in done.stdout

@@ -94,6 +94,18 @@ def test_figure_1_shows_the_classes_that_are_named(ulc, trained):
     assert (code, "the run has no such class; it has 0, 1" in printed.err) == (2, True)
 
 
+def test_names_of_classes_are_no_formulas(ulc, trained):
+    for each in find_runs([trained])[0]:
+        folder = recorded_run(each.spec)
+        names = ["$x$y$", r"\frac{", *map(str, range(8))]
+        facts = each.folder.read_json("data.json") | {"class_names": names}
+        folder.write_json("data.json", facts)
+        folder.write_arrays("after_warmup.npz", each.folder.read_arrays("after_warmup.npz"))
+    code, printed = ulc("figure", 1, "runs", "--classes", r"$x$y$,\frac{", "--out", "odd.svg")
+    assert code == 0, printed.err
+    assert "$x$y$" in text_of("odd.svg")
+
+
 def test_figure_3_has_the_mean_of_the_seeds_for_the_three_noise_models(ulc, data):
     for place, cell in enumerate(paper_sweep("figure3", data, scale="cpu").cells([0, 1])):
         record(cell, aucs=(0.5, 0.6 + 0.02 * place))

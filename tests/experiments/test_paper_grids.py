@@ -197,7 +197,8 @@ def test_only_chooses_by_every_kind_of_name(folders):
 def test_one_path_is_cifar_10_and_other_columns_are_left_out(folders):
     work = paper_sweep("table2", "CIFAR10", also=["ulc_plus"])
     assert {column.data for column in work.columns} == {"cifar10"}
-    assert work.left_out == ["CIFAR-100"]
+    assert work.left_out == ("CIFAR-100",)
+    assert paper_sweep("table2", "CIFAR10", only=["cifar10"]).left_out == ()
     assert work.rows[-1].method == "ulc_plus"
 
 

@@ -183,3 +183,15 @@ def test_every_variant_is_recognised_by_its_options(name):
         spec = variant(RunSpec(data=DataSpec(source=source)), name)
         assert method_of(spec).name == name
         assert method_of(spec) == named_method(name, {})
+
+
+def test_code_that_a_run_folder_names_is_not_imported(ulc):
+    """A stranger's folder may name any module."""
+    Path("strange.py").write_text("raise SystemExit('imported')")
+    spec = RunSpec(data=DataSpec(source="fashion"), algorithm="ce", epochs=2)
+    folder = recorded_run(spec)
+    strange = spec.model_copy(update={"algorithm": "strange:Own", "seed": 1})
+    folder.write("spec.toml", strange.write().encode())
+    code, printed = ulc("table", "runs")
+    assert code == 0
+    assert cells(printed.out)[2][0] == "strange:Own"

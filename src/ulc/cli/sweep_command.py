@@ -125,7 +125,7 @@ def sweep(
             work, names, out, seeds=numbers, jobs=jobs, device=device, progress=progress,
             fresh=fresh,
         )  # fmt: skip
-    print_result(result)
+    print_result(result, out)
 
 
 def is_paper(what: str | None) -> bool:
@@ -244,10 +244,19 @@ def print_plan(cells: "Sequence[Cell]", out: Path, jobs: int, device: str) -> No
     say(f"\n{len(planned)} runs, {missing} left; time with {jobs} at once on this machine: {time}.")
 
 
-def print_result(result: "SweepResult") -> None:
-    """Print the table, notes and failures; exit with code 1 if a run has failed."""
+def print_result(result: "SweepResult", out: Path) -> None:
+    """Print the table, notes and failures; exit with code 1 if a run has failed.
+
+    out: folder of the run folders
+    """
     say(result.table)
-    for note in result.notes:
+    paper = result.paper
+    notes = [*result.notes]
+    if paper is not None and paper.left_out:
+        notes.append(f"Left out for want of --data: {', '.join(paper.left_out)}.")
+    if paper is not None and paper.grid.name.startswith("figure"):
+        notes.append(f"Draw it: ulc figure {paper.grid.name[-1]} {cell(out)}")
+    for note in notes:
         say(f"\n{note}")
     for failure in result.failures:
         say(f"failed: {cell(failure.cell.title)}: {cell(failure.reason)}", error=True)

@@ -30,6 +30,7 @@ STYLE: Any = {
     "svg.hashsalt": "ulc",  # the same figure has the same bytes
     "svg.fonttype": "none",
     "font.size": 9,
+    "text.parse_math": False,  # a $ in the name of a class is a $
     "axes.spines.top": False,
     "axes.spines.right": False,
 }

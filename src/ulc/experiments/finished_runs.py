@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ulc.algorithms import configure
+from ulc.algorithms import ALGORITHMS, configure
 from ulc.config import RunSpec
 from ulc.errors import InputError
 from ulc.experiments.paper.grids import TITLES
@@ -103,7 +103,12 @@ def runs_inside(path: Path) -> list[Path]:
 
 
 def method_of(spec: RunSpec) -> Method:
-    """The method of a spec: options that variants set count where they differ from the preset."""
+    """The method of a spec: options that variants set count where they differ from the preset.
+
+    Code that the spec names (module:Class) is not imported.
+    """
+    if spec.algorithm not in ALGORITHMS:
+        return Method(spec.algorithm)
     usual = configure(spec.algorithm, {}).model_dump(mode="json") | find_preset(spec).options
     mine = configure(spec.algorithm, spec.options).model_dump(mode="json")
     keys = {

@@ -33,6 +33,7 @@ class PaperSweep:
 
     rows, columns: those that are trained
     data: the data by data set
+    left_out: titles of the data sets whose columns are left out because no data are given
     network: name of the network; None: that of the scale
     epochs: number of epochs; None: those of the presets
     options: options of the user for all methods, which override those of the presets
@@ -48,12 +49,7 @@ class PaperSweep:
     epochs: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     tuned: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
-
-    @property
-    def left_out(self) -> list[str]:
-        """The titles of the data sets of the grid for which no data are given."""
-        sets = dict.fromkeys(column.data for column in self.grid.columns)
-        return [TITLES[each] for each in sets if each not in self.data]
+    left_out: tuple[str, ...] = ()
 
     def cells(self, seeds: Sequence[int]) -> list[Cell]:
         """All trainings: seed by seed, so that the first seed of all cells is done first."""
@@ -127,11 +123,20 @@ def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has de
     specs = {each: find_data(each, path, chosen, scale) for each, path in sets.items()}
     every = (*grid.rows, *(Row(title=each, method=each) for each in also))
     rows, columns = choose(name, every, grid.columns, only)
-    columns = tuple(column for column in columns if column.data in specs)
-    if not rows or not columns:
+    known = tuple(column for column in columns if column.data in specs)
+    if not rows or not known:
         raise InputError(f"{name}: no cell is left; give the data of its columns, or other names")
     return PaperSweep(
-        grid, chosen, rows, columns, specs, network, epochs, dict(options or {}), dict(tuned or {})
+        grid=grid,
+        scale=chosen,
+        rows=rows,
+        columns=known,
+        data=specs,
+        network=network,
+        epochs=epochs,
+        options=dict(options or {}),
+        tuned=dict(tuned or {}),
+        left_out=tuple(dict.fromkeys(TITLES[each.data] for each in columns if each not in known)),
     )
 
 
