@@ -16,9 +16,9 @@ from ulc.training.run import build_algorithm
 from ulc.training.scores import EpochScores
 from ulc.typing import Integers
 
-FEWEST = 256  # rows of the first measurement
+FEWEST = 32  # rows of the first measurement; a large network on a processor takes seconds for them
 ENOUGH = 1.0  # seconds: a measurement that takes longer is not repeated with more rows
-EPOCHS = 4  # all stages of a training, each shortened
+EPOCHS = 3  # a short epoch of each stage of a training
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Pace:
 
 
 def measure_pace(spec: RunSpec, device: torch.device) -> tuple[Pace, int]:
-    """The pace of a training, and its number of rows, by four short epochs on a part of the rows.
+    """The pace of a training, and its number of rows, by three short epochs on a part of the rows.
 
     The part grows until it takes about a second. The first epoch stands for the warm-up, and the
     last one for all later epochs.
