@@ -71,9 +71,7 @@ def test_two_at_a_time_end_as_if_each_had_been_trained_alone(data, tmp_path, mon
     monkeypatch.setattr(side_by_side, "start_training", counted)
     three = [*specs(data), specs(data)[0].model_copy(update={"seed": 1})]
     progresses = [Listening() for _ in three]
-    finished = dict(
-        train_side_by_side(three, tmp_path / "both", progresses, jobs=2, device="cpu")
-    )
+    finished = dict(train_side_by_side(three, tmp_path / "both", progresses, jobs=2, device="cpu"))
     found = [finished[place] for place in range(3)]
     assert most[0] == 2
     cores = max(1, torch.get_num_threads() // 2)
