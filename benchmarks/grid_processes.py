@@ -68,10 +68,8 @@ def start_job(job: Job) -> tuple[Connection, SpawnProcess]:
 
 def receive_result(pipe: Connection, process: SpawnProcess, job: Job) -> RunFolder | str:
     """Return the folder of a finished training, or the reason of its failure."""
-    try:
-        return RunFolder(cast("Path", receive(pipe, process, job.spec.folder_name)))
-    except (InputError, RuntimeError) as error:
-        return str(error)
+    result = receive(pipe, process, job.spec.folder_name)
+    return result if isinstance(result, RunFolder) else str(result)
 
 
 def train_job(job: Job, pipe: Connection) -> None:
@@ -80,7 +78,7 @@ def train_job(job: Job, pipe: Connection) -> None:
     threading.Thread(target=exit_with_parent, daemon=True).start()
     import torch
 
-    from benchmarks.validation import prepare_validation
+    from ulc.experiments.validation import prepare_validation
     from ulc.training.run import run
 
     torch.set_num_threads(1)

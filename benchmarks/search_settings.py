@@ -38,11 +38,11 @@ from benchmarks.grid_settings import (
     make_cell,
 )
 from benchmarks.grid_table import PRIORS, TITLES, format_table
-from benchmarks.validation import SHARE
 from ulc.algorithms import ALGORITHMS
 from ulc.cli import parse
 from ulc.errors import InputError
 from ulc.experiments.tables import nested_value
+from ulc.experiments.validation import SHARE
 from ulc.settings.presets import read_presets
 from ulc.storage.run_folder import RunFolder
 

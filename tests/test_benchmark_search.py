@@ -16,11 +16,11 @@ from benchmarks.search_settings import (
     parse_options,
     preset_lines,
 )
-from benchmarks.validation import SHARE, prepare_validation
 from stub_data import embeddings
 from ulc.algorithms import ALGORITHMS
 from ulc.config import RunSpec
 from ulc.data.prepare import label
+from ulc.experiments.validation import SHARE, prepare_validation
 from ulc.settings.variants import variant
 from ulc.training.run import resolved
 

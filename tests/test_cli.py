@@ -10,7 +10,7 @@ import pytest
 
 from ulc.config import RunSpec
 from ulc.data.label_files import read_label_file
-from ulc.settings.presets import Preset
+from ulc.errors import InputError
 from ulc.training.environment import use_threads
 
 
@@ -37,7 +37,19 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for name in ("train", "resume", "show", "algorithms", "datasets", "noise", "sweep", "embed"):
+    for name in (
+        "train",
+        "resume",
+        "show",
+        "algorithms",
+        "datasets",
+        "noise",
+        "sweep",
+        "embed",
+        "table",
+        "figure",
+        "tune",
+    ):
         assert name in done.stdout
     for name in ("predict", "export"):
         assert name in done.stdout
@@ -218,10 +230,13 @@ def test_sweep_leaves_one_s_own_data_as_they_are(ulc, toy, tmp_path):
 def test_sweep_without_data_is_the_demonstration(ulc, monkeypatch):
     """Half of the labels wrong, half of the classes cut to a tenth, as in `ulc train`."""
     asked = []
-    monkeypatch.setattr("ulc.experiments.sweep.run", lambda spec, *_, **__: asked.append(spec))
-    monkeypatch.setattr("ulc.experiments.sweep.find_preset", lambda spec: Preset(1, {}))
-    monkeypatch.setattr("ulc.experiments.sweep.SweepResult.table", "")
-    ulc("sweep", *OWN_DATA)
+
+    def refuse(spec, *_, **__):
+        asked.append(spec)
+        raise InputError("not now")
+
+    monkeypatch.setattr("ulc.experiments.grid.run", refuse)
+    assert ulc("sweep", *OWN_DATA)[0] == 2
     (spec,) = asked
     assert (spec.data.source, spec.noise.tag, spec.imbalance.tag) == ("fashion", "sym0.5", "half10")
 

@@ -7,25 +7,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stub_data import embeddings
+
 PAGE = (Path(__file__).parents[1] / "docs" / "from_the_paper.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^(ulc .+)$", PAGE, re.M)
-TRAININGS = [command for command in COMMANDS if command.startswith("ulc train")]
-SWEEPS = [command for command in COMMANDS if command.startswith("ulc sweep")]
-
-
-def columns():
-    """`ulc train` for every column of the tables: a cell's first value, then its others."""
-    for cell in re.findall(r"^\|[^|]+\| (`cifar.+) \|$", PAGE, re.M):
-        first, *others = re.findall(r"`([^`]+)`", cell)
-        yield f"ulc train {first} --algorithm ce"
-        for other in others:
-            head = first.rpartition(":")[0] if other[0] == ":" else first.rpartition(" ")[0] + " "
-            yield f"ulc train {head}{other} --algorithm ce"
+SECTIONS = {
+    part.splitlines()[0]: re.findall(r"^(ulc .+)$", part, re.M)
+    for part in PAGE.split("\n## ")
+    if re.search(r"^ulc ", part, re.M)
+}
+UNEVEN = "cifar10,symmetric:0.5,half:10"
+ONE_COLUMN = {
+    "table1": "cifar10,symmetric_inclusive:0.5",
+    "table2": UNEVEN,
+    "table4": UNEVEN,
+    "figure4": "symmetric:0.5",
+}
 
 
 @pytest.fixture
 def stand_ins():
-    """CIFAR's binary files with a few random images of every class."""
+    """CIFAR's binary files with a few random images of every class, and a few features."""
     rng = np.random.default_rng(0)
 
     def write(path, classes, each, label_bytes):
@@ -38,36 +39,43 @@ def stand_ins():
         write(Path("CIFAR10", f"{name}.bin"), 10, 2, 1)
     write(Path("CIFAR100", "train.bin"), 100, 5, 2)
     write(Path("CIFAR100", "test.bin"), 100, 1, 2)
+    np.savez("FEATURES.npz", **embeddings(100, 10, 10))
 
 
 def shorten(command):
-    """The arguments of a command, with a small network, two epochs and at most four algorithms."""
-    short = command.replace("preact_resnet18", "small_cnn").replace(" all ", " ce,ulc-fixmatch ")
-    words = shlex.split(short)[1:]
-    if "--epochs" in words:
-        words[words.index("--epochs") + 1] = "2"
-    else:
-        words += ["--epochs", "2"]
-    return words
+    """The arguments of a command: two epochs, a small network, one column and few methods."""
+    words = shlex.split(command)[1:]
+    if words[0] in ("table", "figure"):
+        return words
+    if words[0] == "train":
+        return [word.replace("preact_resnet18", "small_cnn") for word in words] + ["--epochs", "2"]
+    methods = {"table4": "ulc,ulc-without-csm", "figure4": ""}.get(words[1], "ce,ulc")
+    column = ONE_COLUMN.get(words[1])
+    for option in ("--jobs", "--seeds", "--only"):
+        if option in words:
+            place = words.index(option)
+            del words[place : place + 2]
+    seeds = ["--seeds", "1"] if words[0] == "sweep" else []
+    only = [] if column is None else ["--only", ",".join(filter(None, [methods, column]))]
+    network = [] if "cpu" in words else ["--network", "small_cnn"]
+    return [*words, *seeds, *only, *network, "--epochs", "2", "--jobs", "1"]
 
 
 def test_the_page_names_every_table_and_figure():
-    assert all(f"## Table {number}" in PAGE for number in range(1, 5))
-    assert all(f"## Figure {number}" in PAGE for number in range(1, 5))
-    assert (len(TRAININGS), len(SWEEPS), len(list(columns()))) == (9, 3, 17)
+    titles = "\n".join(line for line in PAGE.splitlines() if line.startswith("## "))
+    assert all(f"## Table {number}" in titles for number in range(1, 5))
+    assert all(f"## Figure {number}" in titles for number in range(1, 5))
+    commands = [command.split()[1] for several in SECTIONS.values() for command in several]
+    counts = {name: commands.count(name) for name in ("sweep", "table", "figure", "train", "tune")}
+    assert counts == {"sweep": 10, "table": 4, "figure": 4, "train": 2, "tune": 1}
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("stand_ins")
-@pytest.mark.parametrize("command", [*TRAININGS, *columns()])
-def test_a_training_runs(ulc, command):
-    code, printed = ulc(*shorten(command), "--quiet")
-    assert code == 0, printed.err
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("stand_ins")
-@pytest.mark.parametrize("command", SWEEPS)
-def test_a_sweep_runs(ulc, command):
-    code, printed = ulc(*shorten(command), "--quiet")
-    assert code == 0, printed.err
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_commands_of_a_section_run_one_after_the_other(ulc, section):
+    for command in SECTIONS[section]:
+        words = shorten(command)
+        quiet = ["--quiet"] if words[0] in ("train", "sweep", "tune") else []
+        code, printed = ulc(*words, *quiet)
+        assert code == 0, (words, printed.err)

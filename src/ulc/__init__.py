@@ -22,6 +22,7 @@ _PLACES = {
     "compare": "ulc.experiments.comparison",
     "find_label_issues": "ulc.estimators.issues",
     "load_run": "ulc.api",
+    "paper_sweep": "ulc.experiments.paper.cells",
     "sweep": "ulc.experiments.sweep",
     "train": "ulc.api",
     "with_preset": "ulc.settings.presets",

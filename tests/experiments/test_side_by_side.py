@@ -15,7 +15,11 @@ import torch
 from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.errors import InputError
 from ulc.experiments import side_by_side
-from ulc.experiments.side_by_side import exit_at_sigterm, run_side_by_side
+from ulc.experiments.side_by_side import (
+    exit_at_sigterm,
+    run_side_by_side,
+    train_side_by_side,
+)
 from ulc.storage.run_folder import RunFolder
 from ulc.training.environment import usable_cores, use_threads
 from ulc.training.loop import TrainingProgress
@@ -55,7 +59,7 @@ def test_two_at_a_time_end_as_if_each_had_been_trained_alone(data, tmp_path, mon
 
     Never three processes with two jobs; each run is reported as it ends.
     """
-    alive, most, finished = set(), [0], []
+    alive, most = set(), [0]
     start = side_by_side.start_training
 
     def counted(*arguments):
@@ -67,12 +71,9 @@ def test_two_at_a_time_end_as_if_each_had_been_trained_alone(data, tmp_path, mon
     monkeypatch.setattr(side_by_side, "start_training", counted)
     three = [*specs(data), specs(data)[0].model_copy(update={"seed": 1})]
     progresses = [Listening() for _ in three]
-    found = run_side_by_side(
-        three, tmp_path / "both", progresses, jobs=2, device="cpu",
-        on_finish=lambda place, folder: finished.append((place, folder.path)),
-    )  # fmt: skip
+    finished = dict(train_side_by_side(three, tmp_path / "both", progresses, jobs=2, device="cpu"))
+    found = [finished[place] for place in range(3)]
     assert most[0] == 2
-    assert sorted(finished) == [(place, folder.path) for place, folder in enumerate(found)]
     cores = max(1, torch.get_num_threads() // 2)
     with use_threads(cores):
         alone = [run(spec, tmp_path / "alone", device="cpu") for spec in three]
@@ -99,10 +100,14 @@ def test_what_is_done_is_not_repeated_and_what_is_the_same_is_trained_once(data,
 
 
 @pytest.mark.slow
-def test_a_mistake_of_the_user_is_told_in_one_sentence(data, tmp_path, capfd):
-    wrong = specs(data, options={"sgd": {"lr": 1e30}})
+def test_a_mistake_of_the_user_is_told_in_one_sentence_and_the_others_go_on(data, tmp_path, capfd):
+    (wrong, _), (_, right) = specs(data, options={"sgd": {"lr": 1e30}}), specs(data)
+    both = [wrong, right], tmp_path, [TrainingProgress(), TrainingProgress()]
+    results = dict(train_side_by_side(*both, device="cpu"))
+    assert "lower the learning rate" in str(results[0])
+    assert results[1].done
     with pytest.raises(InputError, match="lower the learning rate"):
-        run_side_by_side(wrong, tmp_path, [TrainingProgress(), TrainingProgress()], device="cpu")
+        run_side_by_side(*both, device="cpu")
     assert capfd.readouterr() == ("", "")
 
 

@@ -51,6 +51,7 @@ def test_a_run_is_a_folder_that_holds_everything(spec, tmp_path):
         "spec.toml", "environment.json", "data.json", "records.jsonl", "checkpoint.pt",
         "judgement.npz", "outputs.npz", "labels.csv", "model.safetensors", "model.json",
         "summary.json", "health.json", "corrected.csv", "done", "checksums.json", "identity.json",
+        "after_warmup.npz",
     }  # fmt: skip
     assert len(done.records) == 6
     transition = np.array(done.folder.read_json("data.json")["transition"])

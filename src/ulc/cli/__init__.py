@@ -11,13 +11,16 @@ from ulc.cli.apply_command import apply
 from ulc.cli.audit_command import audit, print_audit, resume_audit
 from ulc.cli.embed_command import embed
 from ulc.cli.export_command import export
+from ulc.cli.figure_command import figure
 from ulc.cli.noise_command import noise
 from ulc.cli.options import Device, Json, Quiet, Trust
 from ulc.cli.predict_command import predict
 from ulc.cli.report_command import report
 from ulc.cli.screen import cell, console, say
 from ulc.cli.sweep_command import sweep
+from ulc.cli.table_command import table
 from ulc.cli.train_command import algorithm_title, print_results, progress_bars, train
+from ulc.cli.tune_command import tune
 from ulc.errors import InputError, first_line
 from ulc.stopping import exit_at_signals
 
@@ -31,6 +34,9 @@ app = typer.Typer(
 
 app.command()(train)
 app.command()(sweep)
+app.command()(tune)
+app.command()(table)
+app.command()(figure)
 
 
 @app.command()

@@ -108,6 +108,16 @@ def whole_numbers(text: str, option: str) -> list[int]:
         ) from None
 
 
+def real_numbers(text: str, option: str) -> list[float]:
+    """Numbers from text such as `0,0.5,25`; option: its name, for the message."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"{option} {text}: give numbers separated by commas, such as 0,25,50"
+        ) from None
+
+
 def names(text: str | None, option: str) -> list[str] | None:
     """Names from text such as `A,B,C`; None for None. option: its name, for the message."""
     if text is None:

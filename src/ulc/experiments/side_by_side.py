@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -20,55 +20,94 @@ from ulc.stopping import deferred_signals
 from ulc.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:  # a new process imports this file before it trains
+    from collections.abc import Callable
+
+    import torch
+
+    from ulc.data.prepare import Prepared
     from ulc.training.loop import TrainingProgress
+
+    Prepare = Callable[[RunSpec, torch.device], Prepared]
 
 TERMINATED = 128 + signal.SIGTERM  # exit code after SIGTERM, as in shells
 
 
-def run_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has defaults)
+def run_side_by_side(
     specs: Sequence[RunSpec],
     out: Path,
     progresses: "Sequence[TrainingProgress]",
     *,
     jobs: int | None = None,
     device: str = "auto",
-    on_finish: Callable[[int, RunFolder], None] | None = None,
 ) -> list[RunFolder]:
     """Train all specs, several at once, and return their folders in the order of the specs.
 
-    A finished run is not repeated, and specs that are equal are trained once. If one training
-    fails, or at SIGINT or SIGTERM, all of them end; the next call resumes them from their
-    checkpoints.
+    If one training fails, all of them end, and its error is raised; the next call resumes them
+    from their checkpoints. See `train_side_by_side` for the parameters.
+    """
+    folders: dict[int, RunFolder] = {}
+    with closing(train_side_by_side(specs, out, progresses, jobs=jobs, device=device)) as finishing:
+        for place, result in finishing:
+            if isinstance(result, Exception):
+                raise result
+            folders[place] = result
+    return [folders[place] for place in range(len(specs))]
+
+
+def train_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has defaults)
+    specs: Sequence[RunSpec],
+    out: Path,
+    progresses: "Sequence[TrainingProgress]",
+    *,
+    jobs: int | None = None,
+    device: str = "auto",
+    prepare: "Prepare | None" = None,
+) -> Generator[tuple[int, RunFolder | Exception]]:
+    """Train all specs, several at once; yield the position of each, and its folder or its error.
+
+    A finished run is not repeated, and specs that are equal are trained once. At SIGINT or SIGTERM
+    all trainings end; the next call resumes them from their checkpoints.
 
     progresses: a progress callback for each spec
     jobs: largest number of trainings at once; None: all
-    on_finish: called with the position of a spec and its folder when its training has ended
+    prepare: function of a module that prepares the data of a spec; None: as the spec says
     """
     from ulc.training.run import finished_run, resolved
 
     names = [resolved(spec).folder_name for spec in specs]
-    folders: dict[str, RunFolder] = {}
-
-    def finish(name: str, folder: RunFolder) -> None:
-        folders[name] = folder
-        if on_finish is not None:
-            for place, each in enumerate(names):
-                if each == name:
-                    on_finish(place, folder)
-
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(name, []).append(place)
     unfinished: list[Training] = []
-    for name in dict.fromkeys(names):  # each name once, in order
-        place = names.index(name)
-        finished = finished_run(specs[place], out)
+    for name, (first, *others) in places.items():
+        try:
+            finished: RunFolder | InputError | None
+            finished = None if prepare is not None else finished_run(specs[first], out)
+        except InputError as error:  # such as a damaged file of this run
+            finished = error
         if finished is None:
-            unfinished.append(Training(name, specs[place], progresses[place]))
+            unfinished.append(Training(name, specs[first], progresses[first]))
         else:
-            finish(name, finished)
-    at_once = min(jobs or len(specs), len(set(names)))
-    with closing(train_in_processes(unfinished, out, device, at_once)) as finishing:
-        for name, folder in finishing:
-            finish(name, folder)
-    return [folders[name] for name in names]
+            yield from ((place, finished) for place in (first, *others))
+    at_once = min(jobs or len(specs), len(places))
+    threads = max(1, available_threads() // max(1, at_once))
+    place_of_all = Place(out, device, threads, prepare)
+    with closing(train_in_processes(unfinished, place_of_all, at_once)) as finishing:
+        for name, result in finishing:
+            yield from ((place, result) for place in places[name])
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and how trainings run: folder of the run folders, device, threads of each training.
+
+    prepare: prepares the data of a spec; None: as the spec says
+    """
+
+    out: Path
+    device: str
+    threads: int
+    prepare: "Prepare | None" = None
 
 
 @dataclass(frozen=True)
@@ -81,13 +120,12 @@ class Training:
 
 
 def train_in_processes(
-    trainings: Sequence[Training], out: Path, device: str, at_once: int
-) -> Generator[tuple[str, RunFolder]]:
-    """Train in processes, `at_once` at a time; yield name and folder of each when it has ended.
+    trainings: Sequence[Training], where: Place, at_once: int
+) -> Generator[tuple[str, RunFolder | Exception]]:
+    """Train in processes, `at_once` at a time; yield name and folder or error of each at its end.
 
     No process is left, also after an error or a signal.
     """
-    threads = max(1, available_threads() // max(1, at_once))
     waiting = list(trainings)
     working: dict[Connection, tuple[Training, SpawnProcess]] = {}
     with exit_at_sigterm():
@@ -96,18 +134,18 @@ def train_in_processes(
                 while waiting and len(working) < at_once:
                     training = waiting.pop(0)
                     with deferred_signals():
-                        pipe, process = start_training(training.spec, out, device, threads)
+                        pipe, process = start_training(training.spec, where)
                         working[pipe] = training, process
                 for pipe in cast("list[Connection]", wait(list(working))):
                     training, process = working[pipe]
                     message = receive(pipe, process, training.name)
-                    if isinstance(message, Path):
-                        process.join()
-                        del working[pipe]
-                        yield training.name, RunFolder.open(message)
-                    else:
+                    if isinstance(message, tuple):
                         method, arguments = message
                         getattr(training.progress, method)(*arguments)
+                        continue
+                    process.join()
+                    del working[pipe]
+                    yield training.name, message
         finally:
             with deferred_signals():
                 for _, process in working.values():
@@ -125,13 +163,11 @@ def available_threads() -> int:
     return min(torch.get_num_threads(), usable_cores())  # torch reads OMP_NUM_THREADS
 
 
-def start_training(
-    spec: RunSpec, out: Path, device: str, threads: int
-) -> tuple[Connection, SpawnProcess]:
+def start_training(spec: RunSpec, where: Place) -> tuple[Connection, SpawnProcess]:
     """Start a training in a new process; return the pipe for its messages, and the process."""
     context = get_context("spawn")  # a forked process cannot use torch's threads
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=train, args=(spec, out, device, threads, theirs), daemon=True)
+    process = context.Process(target=train, args=(spec, where, theirs), daemon=True)
     with block_sigint():
         process.start()
     theirs.close()
@@ -177,10 +213,10 @@ def exit_at_sigterm() -> Iterator[None]:
 
 def receive(
     pipe: Connection, process: SpawnProcess, name: str
-) -> Path | tuple[str, tuple[Any, ...]]:
-    """The next message of a training: a call of its progress callback or, at the end, its folder.
+) -> tuple[str, tuple[Any, ...]] | RunFolder | Exception:
+    """The next message of a training: a call of its progress callback; at its end, folder or error.
 
-    It raises the error of a training that has failed.
+    A training that failed has printed its error, unless it is a mistake of the user.
     """
     try:
         message = pipe.recv()
@@ -189,29 +225,31 @@ def receive(
         if process.exitcode == -signal.SIGTERM:
             sys.exit(TERMINATED)  # sent to the group of processes, or soon to this one
         if process.exitcode and process.exitcode > 0:
-            raise RuntimeError(f"the training {name} failed; see above") from None
-        raise InputError(
+            return RuntimeError(f"the training {name} failed; see above")
+        return InputError(
             f"the training {name} was killed, perhaps because memory ran out; "
             "the same command resumes it"
-        ) from None
-    if isinstance(message, InputError):
-        raise message
-    return message
+        )
+    return RunFolder.open(message) if isinstance(message, Path) else message
 
 
-def train(spec: RunSpec, out: Path, device: str, threads: int, pipe: Connection) -> None:
+def train(spec: RunSpec, where: Place, pipe: Connection) -> None:
     """Train in the new process, and send progress and folder through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=exit_with_parent, daemon=True).start()
     import torch
 
     from ulc.experiments.progress_pipe import ProgressPipe
+    from ulc.training.device import choose_device
     from ulc.training.run import run
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(where.threads)
+    progress, prepare = ProgressPipe(pipe), where.prepare
     try:
         try:
-            pipe.send(run(spec, out, device=device, progress=ProgressPipe(pipe)).path)
+            data = None if prepare is None else prepare(spec, choose_device(where.device))
+            folder = run(spec, where.out, device=where.device, progress=progress, prepared=data)
+            pipe.send(folder.path)
         except InputError as error:
             pipe.send(error)
     except BrokenPipeError:

@@ -1,36 +1,50 @@
-"""Several algorithms over several seeds."""
+"""Several algorithms over several seeds, or a table or figure of the paper."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ulc.algorithms import configure
 from ulc.config import RunSpec
 from ulc.errors import InputError
-from ulc.experiments.side_by_side import run_side_by_side
+from ulc.experiments.finished_runs import FinishedRun
+from ulc.experiments.grid import Cell, Failure, SweepProgress, train_cells
+from ulc.experiments.paper.cells import PaperSweep
+from ulc.experiments.paper_table import paper_table
+from ulc.experiments.table_formats import as_markdown
 from ulc.experiments.tables import markdown_table
 from ulc.importing import named_code
 from ulc.prediction.run import Run
 from ulc.settings.presets import find_preset
 from ulc.settings.variants import variant
 from ulc.storage.run_folder import RunFolder
-from ulc.training.loop import TrainingProgress
-from ulc.training.run import run, start_fresh
+from ulc.training.run import start_fresh
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """The runs of each algorithm or variant, one for each seed.
+    """The finished runs of each algorithm or variant, one for each seed.
 
+    runs: by the name of the algorithm or variant; of a table of the paper, by row and column
     without_preset: algorithms without a preset of their own, and the schedule they got instead
+    failures: the trainings that failed, with their reasons
+    paper: the table or figure of the paper; None: it is none
     """
 
     runs: dict[str, list[Run]]
     without_preset: dict[str, str]
+    failures: tuple[Failure, ...] = ()
+    paper: PaperSweep | None = None
 
     @property
     def table(self) -> str:
-        """A table in Markdown: mean ± standard deviation over the seeds, in %."""
+        """A table in Markdown: mean ± standard deviation over the seeds, in %.
+
+        Of a table of the paper: in its rows and columns, with its numbers in brackets.
+        """
+        if self.paper is not None:
+            finished = [FinishedRun(run.folder) for runs in self.runs.values() for run in runs]
+            return as_markdown(paper_table(self.paper.grid, finished))
         return markdown_table(
             {name: [run.folder for run in runs] for name, runs in self.runs.items()}
         )
@@ -42,93 +56,109 @@ class SweepResult:
             f"{name} has no preset of its own: it trained {self.runs[name][0].spec.epochs} epochs "
             f"with {how} and its own defaults."
             for name, how in self.without_preset.items()
+            if self.runs[name]
         ]
 
 
 def sweep(  # noqa: PLR0913 (what to train and where; the rest has defaults)
-    spec: RunSpec,
-    algorithms: Sequence[str],
+    what: RunSpec | PaperSweep,
+    algorithms: Sequence[str] | None = None,
     out: str | Path = "runs",
     *,
     seeds: Sequence[int] = (0, 1, 2),
     jobs: int = 2,
     device: str = "auto",
     on_run: Callable[[str, Run], None] | None = None,
+    progress: SweepProgress | None = None,
     fresh: bool = False,
 ) -> SweepResult:
-    """Train each algorithm with each seed on the data and noise of the spec.
+    """Train each algorithm with each seed on the data and noise of a spec, or a table of the paper.
 
-    Each algorithm or variant gets its preset for the data set; epochs and options that the spec
-    sets override the preset. Finished runs are only read, and stopped runs are resumed.
+    Finished runs are only read, and stopped runs are resumed. A training that fails does not stop
+    the others; the result lists it. If all fail for the same reason, an InputError says it.
 
-    algorithms: names of algorithms or variants; jobs: number of trainings at once
+    what: a spec; each algorithm or variant gets its preset for the data set, and epochs and options
+        that the spec sets override the preset. Or what `ulc.paper_sweep` returns
+    algorithms: names of algorithms or variants, with a spec; None: with a table of the paper
+    jobs: number of trainings at once
     on_run: called with the name of the algorithm and the run, for each finished run
+    progress: callback for all trainings; None: no callback
     fresh: whether to train anew even if a run is finished
     """
-    specs = sweep_specs(spec, algorithms, seeds)
-    titled = [(name, one) for name, each in specs.items() for one in each]
+    cells = list_cells(what, algorithms, seeds)
     if fresh:
-        for _, one in titled:
-            start_fresh(one, Path(out))
+        for cell in cells:
+            start_fresh(cell.spec, Path(out))
+    results = train_cells(
+        cells, Path(out), jobs=jobs, device=device, progress=progress or SweepProgress()
+    )
+    found, failures = collect(cells, results, on_run)
+    runs: dict[str, list[Run]] = {name_of(cell): [] for cell in cells}
+    for place in sorted(found):
+        runs[name_of(cells[place])].append(found[place])
+    if isinstance(what, PaperSweep):
+        return SweepResult(runs, {}, tuple(failures), what)
+    return SweepResult(runs, find_without_preset(cells), tuple(failures))
 
-    def report(place: int, folder: RunFolder) -> None:
+
+def list_cells(
+    what: RunSpec | PaperSweep, algorithms: Sequence[str] | None, seeds: Sequence[int]
+) -> list[Cell]:
+    """All trainings of a sweep; raise an InputError if an option is wrong."""
+    if isinstance(what, PaperSweep):
+        if algorithms is not None:
+            raise InputError("a table of the paper has its own algorithms; leave them out")
+        return what.cells(seeds)
+    if not algorithms or not seeds:
+        raise InputError("nothing to train; name at least one algorithm and one seed")
+    cells = [
+        Cell(name, "", variant(what.model_copy(update={"seed": seed}), name))
+        for name in algorithms
+        for seed in seeds
+    ]
+    for cell in cells:
+        configure(cell.spec.algorithm, cell.spec.options)
+    return cells
+
+
+def collect(
+    cells: Sequence[Cell],
+    results: Iterable[tuple[int, RunFolder | Failure]],
+    on_run: Callable[[str, Run], None] | None,
+) -> tuple[dict[int, Run], list[Failure]]:
+    """The runs by position of their cell, and the failures; raise if all failed alike."""
+    found: dict[int, Run] = {}
+    failures: list[Failure] = []
+    for place, result in results:
+        if isinstance(result, Failure):
+            failures.append(result)
+            continue
+        found[place] = opened(cells[place], result)
         if on_run is not None:
-            name, one = titled[place]
-            on_run(
-                name,
-                Run(
-                    folder,
-                    trust=named_code(one.algorithm, one.network.name, one.data.text_model or ""),
-                ),
-            )
+            on_run(name_of(cells[place]), found[place])
+    reasons = {failure.reason for failure in failures}
+    if not found and len(reasons) == 1:
+        raise InputError(reasons.pop())
+    return found, failures
 
-    folders = run_all([one for _, one in titled], Path(out), jobs, device, report)
-    runs: dict[str, list[Run]] = {name: [] for name in specs}
-    for (name, one), folder in zip(titled, folders, strict=True):
-        trust = named_code(one.algorithm, one.network.name, one.data.text_model or "")
-        runs[name].append(Run(folder, trust=trust))
-    presets = {name: find_preset(each[0]) for name, each in specs.items()}
-    without = {
+
+def find_without_preset(cells: Sequence[Cell]) -> dict[str, str]:
+    """The algorithms without a preset of their own, and the schedule they got instead."""
+    presets = {cell.row: find_preset(cell.spec) for cell in cells}
+    return {
         name: "the SGD schedule of cross entropy" if preset.options else "no schedule of ours"
         for name, preset in presets.items()
         if not preset.tuned
     }
-    return SweepResult(runs, without)
 
 
-def sweep_specs(
-    spec: RunSpec, algorithms: Sequence[str], seeds: Sequence[int]
-) -> dict[str, list[RunSpec]]:
-    """The specs of each algorithm, one for each seed; raise an InputError if an option is wrong."""
-    if not algorithms or not seeds:
-        raise InputError("nothing to train; name at least one algorithm and one seed")
-    specs = {
-        name: [variant(spec.model_copy(update={"seed": seed}), name) for seed in seeds]
-        for name in algorithms
-    }
-    for each in specs.values():
-        configure(each[0].algorithm, each[0].options)
-    return specs
+def name_of(cell: Cell) -> str:
+    """Row and column of a cell."""
+    return ", ".join(each for each in (cell.row, cell.column) if each)
 
 
-def run_all(
-    specs: Sequence[RunSpec],
-    out: Path,
-    jobs: int,
-    device: str,
-    on_finish: Callable[[int, RunFolder], None],
-) -> list[RunFolder]:
-    """Train all specs, `jobs` at once in processes, or one after the other in this process.
-
-    on_finish: called with the position of a spec and its folder when its training has ended
-    """
-    if jobs > 1:
-        progresses = [TrainingProgress() for _ in specs]
-        return run_side_by_side(
-            specs, out, progresses, jobs=jobs, device=device, on_finish=on_finish
-        )
-    folders = []
-    for place, spec in enumerate(specs):
-        folders.append(run(spec, out, device=device))
-        on_finish(place, folders[-1])
-    return folders
+def opened(cell: Cell, folder: RunFolder) -> Run:
+    """The run in a folder; code outside the package that the cell's spec names is trusted."""
+    spec = cell.spec
+    trust = named_code(spec.algorithm, spec.network.name, spec.data.text_model or "")
+    return Run(folder, trust=trust)

@@ -28,7 +28,8 @@ class RunFolder:
     Always: checksums.json, identity.json (of the data), spec.toml, environment.json, data.json,
     records.jsonl, checkpoint.pt. If they apply: ids.json (rows with ids), encoding.json (tables),
     text.npz (sentences), embedding.npz (images), verified.json (labels that somebody has checked),
-    audit.json (audits). When the run ends: judgement.npz, labels.csv, labels.parquet (with
+    audit.json (audits), after_warmup.npz (losses and true labels after the warm-up, if the true
+    labels are known). When the run ends: judgement.npz, labels.csv, labels.parquet (with
     pyarrow), corrected.csv, health.json, outputs.npz, model.safetensors, model.json, summary.json
     and, last, done.
     """

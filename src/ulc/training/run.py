@@ -25,7 +25,7 @@ from ulc.training.loop import ProgressReporter, TrainingProgress, train
 from ulc.training.model import Model
 from ulc.training.own_code import check_own_code, hash_network, hash_own_code
 from ulc.training.recorder import SAVE_EVERY, RunRecorder
-from ulc.training.scores import EpochScores, summarise
+from ulc.training.scores import EpochScores, WarmUpRecorder, summarise
 
 
 def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
@@ -203,6 +203,7 @@ def train_in_folder(
     best = None if monitor is None else BestEpoch(monitor, best=resumed.best)
     observers = [
         EpochScores(prepared.truth, prepared.training.preprocessing),
+        WarmUpRecorder(prepared.truth, folder, warm_up_of(spec)),
         *([] if best is None else [best]),
         RunRecorder(folder, save_every, best),
         ProgressReporter(progress),
@@ -215,10 +216,14 @@ def monitor_collapse(spec: RunSpec, prepared: Prepared) -> CollapseMonitor | Non
     """A monitor that measures the training on the held-out rows; None if there are none."""
     if prepared.held_out is None:
         return None
-    warm_up = spec.options.get("warmup_epochs")
-    warm_up = warm_up if isinstance(warm_up, int) else 0
-    first = min(warm_up, spec.epochs - 1)
+    first = min(warm_up_of(spec) or 0, spec.epochs - 1)
     return CollapseMonitor(prepared.held_out, prepared.class_names, first)
+
+
+def warm_up_of(spec: RunSpec) -> int | None:
+    """Number of epochs of the warm-up; None: the algorithm has none."""
+    warm_up = spec.options.get("warmup_epochs")
+    return warm_up if isinstance(warm_up, int) else None
 
 
 def judge_all_rows(training: Training) -> Judgement:

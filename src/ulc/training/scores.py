@@ -9,7 +9,7 @@ from ulc.data.truth import Truth
 from ulc.evaluation.judgement_scores import by_group, score_judgement
 from ulc.evaluation.prediction_scores import score_predictions
 from ulc.labels.prior import with_prior
-from ulc.storage.run_folder import Records
+from ulc.storage.run_folder import Records, RunFolder
 from ulc.training.inference import predict_stored
 from ulc.training.loop import Epoch, Observer
 
@@ -39,6 +39,47 @@ class EpochScores(Observer):
                 judgement, self.truth.train, small, algorithm.threshold
             )
         epoch.record["groups"] = by_group(judgement, algorithm.class_measures(), small)
+
+
+class WarmUpRecorder(Observer):
+    """Writes after_warmup.npz: each label after the warm-up, beside its true label.
+
+    given, true: (N,) labels; loss: (N,) loss of the given label
+    epistemic: (N,) epistemic uncertainty; NaN: not estimated
+    clean_probability: (N,) probability that the given label is right
+
+    Nothing is written if the true labels are unknown or the algorithm has no warm-up.
+
+    warm_up: number of epochs of the warm-up; None: the algorithm has none
+    """
+
+    def __init__(self, truth: Truth, folder: RunFolder, warm_up: int | None) -> None:
+        self.truth = truth
+        self.folder = folder
+        self.warm_up = warm_up
+
+    def on_epoch(self, epoch: Epoch) -> None:
+        """Write the file after the last epoch of the warm-up.
+
+        ULC measures losses and uncertainty at the start of an epoch, before it learns. So its
+        judgement after the next epoch is that of the networks after the warm-up, and replaces the
+        first one, which has no uncertainty.
+        """
+        true, number = self.truth.train, epoch.record["epoch"]
+        if true is None or self.warm_up is None:
+            return
+        judgement = epoch.judgement
+        at_start = number == self.warm_up and judgement.score_kind == "omega"
+        if number != self.warm_up - 1 and not at_start:
+            return
+        content = {
+            "given": judgement.given.astype(np.int32),
+            "true": true.astype(np.int32),
+            "loss": judgement.loss.astype(np.float32),
+            "epistemic": judgement.epistemic.astype(np.float32),
+            "clean_probability": judgement.clean_probability.astype(np.float32),
+        }
+        self.folder.write_arrays("after_warmup.npz", content)
 
 
 def summarise(records: Records, epochs: int) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from ulc.data.held_out import draw_held_out
 from ulc.data.prepare import Prepared, label, prepare, random_streams
 
 SHARE = 0.2
+CPU = torch.device("cpu")
 
 
-def prepare_validation(spec: RunSpec) -> Prepared:
+def prepare_validation(spec: RunSpec, device: torch.device = CPU) -> Prepared:
     """Prepare the data of a spec with a fifth of its training rows as the test set.
 
     Imbalance and noise come first, so labels of both parts are given labels. True labels and the
@@ -34,4 +35,4 @@ def prepare_validation(spec: RunSpec) -> Prepared:
         verified=None,
     )
     done = {"imbalance": ImbalanceSpec(), "noise": NoiseSpec()}
-    return prepare(spec.model_copy(update=done), torch.device("cpu"), source=split)
+    return prepare(spec.model_copy(update=done), device, source=split)

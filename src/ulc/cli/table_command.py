@@ -1,0 +1,61 @@
+"""`ulc table`: finished runs as a table."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ulc.cli.options import PriorText
+from ulc.cli.screen import say
+from ulc.errors import InputError
+
+Runs = Annotated[
+    list[Path], typer.Argument(help="Run folders, or folders of them such as --out of `ulc sweep`.")
+]
+
+
+def table(
+    runs: Runs,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows and columns of a table of the paper, with its numbers: table1, table2, "
+            "table4. Files of features stand for CIFAR-10 (10 classes) or CIFAR-100 (100)."
+        ),
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",
+    prior: PriorText = "training",
+    out: Annotated[
+        Path | None, typer.Option(help="File to write. Default: the table is printed.")
+    ] = None,
+) -> None:
+    """Print finished runs as a table: best and last test accuracy, over their seeds.
+
+    Rows are methods, columns are data, noise and imbalance. Only files of the run folders are
+    read. Where a cell is one of the paper's, its number stands in brackets.
+    """
+    from ulc.experiments.any_table import any_table
+    from ulc.experiments.finished_runs import find_runs
+    from ulc.experiments.paper.grids import paper_grid
+    from ulc.experiments.paper_table import paper_table
+    from ulc.experiments.table_formats import FORMATS
+    from ulc.labels.prior import check_prior_name
+    from ulc.storage.files import check_output_file, write_whole
+
+    if form not in FORMATS:
+        raise InputError(f"--format {form}: give one of {', '.join(FORMATS)}")
+    if out is not None:
+        check_output_file("--out", out)
+    found, unfinished = find_runs(runs)
+    assumed = check_prior_name(prior)
+    if like is None:
+        made = any_table(found, assumed)
+    else:
+        made = paper_table(paper_grid(like), found, assumed)
+    text = FORMATS[form](made)
+    if out is None:
+        say(text)
+    else:
+        write_whole(out, (text.rstrip("\n") + "\n").encode())
+    if unfinished:
+        say(f"{unfinished} unfinished runs are left out.", error=True)

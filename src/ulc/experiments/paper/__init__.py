@@ -1,0 +1,1 @@
+"""The tables and figures of the ULC paper as grids of trainings, with the paper's own numbers."""

@@ -1,0 +1,209 @@
+"""The trainings of a table or figure of the paper, at one of two scales."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ulc.algorithms import find_algorithm
+from ulc.config import DataSpec, NetworkSpec, RunSpec, merge
+from ulc.data.sources.naming import data_spec
+from ulc.errors import InputError
+from ulc.experiments.grid import Cell
+from ulc.experiments.paper.grids import (
+    CLASSES,
+    TITLES,
+    Column,
+    PaperGrid,
+    Row,
+    Scale,
+    find_scale,
+    paper_grid,
+)
+from ulc.settings.variants import VARIANTS, variant
+from ulc.storage.files import read_npz
+from ulc.training.run import resolved
+
+
+@dataclass(frozen=True)
+class PaperSweep:
+    """What is trained of a table or figure, and with which data.
+
+    rows, columns: those that are trained
+    data: the data by data set
+    left_out: titles of the data sets whose columns are left out because no data are given
+    network: name of the network; None: that of the scale
+    epochs: number of epochs; None: those of the presets
+    options: options of the user for all methods, which override those of the presets
+    tuned: options by the title of a column and by algorithm, as `ulc tune` has chosen them
+    """
+
+    grid: PaperGrid
+    scale: Scale
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    data: Mapping[str, DataSpec]
+    network: str | None = None
+    epochs: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tuned: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+    def cells(self, seeds: Sequence[int]) -> list[Cell]:
+        """All trainings: seed by seed, so that the first seed of all cells is done first."""
+        if not seeds:
+            raise InputError("nothing to train; name at least one seed")
+        return [
+            Cell(row.title, column.title, self.spec(row, column, seed))
+            for seed in seeds
+            for column in self.columns
+            for row in self.rows
+        ]
+
+    def spec(self, row: Row, column: Column, seed: int) -> RunSpec:
+        """The spec of a training, with the value of every option."""
+        clash = next((key for key in row.options if key in self.options), None)
+        if clash is not None:
+            raise InputError(
+                f"--set {clash}: {self.grid.name} sets it for '{row.title}'; leave out one of them"
+            )
+        frozen = column.cpu if self.data[column.data].source == "npz" else None
+        options = {} if frozen is None else known_options(row.method, frozen.options)
+        algorithm, _ = VARIANTS.get(row.method, (row.method, {}))
+        options |= self.tuned.get(column.title, {}).get(algorithm, {})
+        if row.told is not None:
+            options[row.told] = column.wrong_share
+        base = RunSpec(
+            data=self.data[column.data],
+            imbalance=column.imbalance,
+            noise=column.noise if frozen is None else frozen.noise,
+            network=NetworkSpec(name=self.network or self.scale.network),
+            options=merge(merge(options, row.options), self.options),
+            seed=seed,
+            **({} if self.epochs is None else {"epochs": self.epochs}),
+        )
+        spec = resolved(variant(base, row.method))
+        if row.until == "warm-up":
+            return spec.model_copy(update={"epochs": spec.options["warmup_epochs"] + 1})
+        return spec
+
+
+def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has defaults)
+    name: str,
+    data: str | Path | Mapping[str, str | Path],
+    *,
+    scale: str = "paper",
+    only: Sequence[str] = (),
+    also: Sequence[str] = (),
+    network: str | None = None,
+    epochs: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    tuned: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
+) -> PaperSweep:
+    """The trainings of a table or figure of the paper, for `ulc.sweep`.
+
+    name: table1, table2, table4 or figure1 to figure4
+    data: the data by data set, such as {"cifar10": …, "cifar100": …}; or one path, which is
+        CIFAR-10. Columns of other data sets are left out. Scale `paper`: folders of the official
+        files; scale `cpu`: npz files of frozen features
+    scale: "paper" (PreAct ResNet-18, 300 epochs) or "cpu" (frozen features, 24 epochs)
+    only: names of methods, data sets, noise (symmetric:0.5) and imbalance (half:10); only cells
+        that have one of each kind that is named are trained
+    also: further algorithms or variants, each as a row
+    network, epochs: in place of those of the scale
+    options: options of all methods, which override those of the presets
+    tuned: options by the title of a column and by algorithm, as `ulc tune` has chosen them
+    """
+    grid, chosen = paper_grid(name), find_scale(scale)
+    if grid.unsupported is not None:
+        raise InputError(f"{name}: {grid.unsupported}")
+    sets = {"cifar10": data} if isinstance(data, str | Path) else data
+    specs = {each: find_data(each, path, chosen, scale) for each, path in sets.items()}
+    every = (*grid.rows, *(Row(title=each, method=each) for each in also))
+    rows, columns = choose(name, every, grid.columns, only)
+    known = tuple(column for column in columns if column.data in specs)
+    if not rows or not known:
+        raise InputError(f"{name}: no cell is left; give the data of its columns, or other names")
+    return PaperSweep(
+        grid=grid,
+        scale=chosen,
+        rows=rows,
+        columns=known,
+        data=specs,
+        network=network,
+        epochs=epochs,
+        options=dict(options or {}),
+        tuned=dict(tuned or {}),
+        left_out=tuple(dict.fromkeys(TITLES[each.data] for each in columns if each not in known)),
+    )
+
+
+def find_data(name: str, path: str | Path, scale: Scale, scale_name: str) -> DataSpec:
+    """The spec of the data that stand for a data set; raise an InputError if they cannot be."""
+    if name not in scale.kinds:
+        raise InputError(f"no data set is called '{name}'; known: {', '.join(scale.kinds)}")
+    kind, where = scale.kinds[name], Path(path)
+    fits = where.is_file() and where.suffix == ".npz" if kind == "npz" else where.is_dir()
+    if not fits:
+        raise InputError(
+            f"--data {name}={path}: not what the scale {scale_name} needs; give {scale.give}"
+        )
+    if kind != "npz":
+        return data_spec(f"{kind}:{path}")
+    check_classes(where, name)
+    return data_spec(str(path))
+
+
+def check_classes(path: Path, name: str) -> None:
+    """Raise an InputError if the labels of an npz file are not those of the data set."""
+    try:
+        labels = read_npz(path, lambda each: each == "y").get("y")
+    except ValueError as error:
+        raise InputError(f"{path}: a damaged npz file ({error}); make it anew") from None
+    count = 0 if labels is None else len(np.unique(labels))
+    if count != CLASSES[name]:
+        raise InputError(
+            f"--data {name}={path}: its labels y name {count} classes, but {TITLES[name]} has "
+            f"{CLASSES[name]}; give the file of that data set, or its name before the ="
+        )
+
+
+def choose(
+    name: str, rows: Sequence[Row], columns: Sequence[Column], only: Sequence[str]
+) -> tuple[tuple[Row, ...], tuple[Column, ...]]:
+    """The rows and columns that have one of the names of each kind in `only`.
+
+    name: of the grid, for the message
+    """
+    groups: list[set[str]] = [
+        {each for row in rows for each in (row.method, row.title)},
+        {column.data for column in columns},
+        {column.noise_name for column in columns},
+        {column.imbalance_name for column in columns},
+    ]
+    unknown = next((each for each in only if not any(each in group for group in groups)), None)
+    if unknown is not None:
+        known = ", ".join(each for group in groups for each in sorted(group))
+        raise InputError(f"--only {unknown}: {name} has no such cell; known: {known}")
+    wanted = [group & set(only) for group in groups]
+
+    def fits(*names: set[str]) -> bool:
+        """Whether each set of names has one of the wanted names of its kind."""
+        return all(not group or group & own for group, own in zip(wanted, names, strict=False))
+
+    def column_names(column: Column) -> list[set[str]]:
+        return [{column.data}, {column.noise_name}, {column.imbalance_name}]
+
+    return (
+        tuple(row for row in rows if fits({row.method, row.title})),
+        tuple(column for column in columns if fits(wanted[0], *column_names(column))),
+    )
+
+
+def known_options(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that the algorithm of a method has."""
+    algorithm, _ = VARIANTS.get(method, (method, {}))
+    fields = find_algorithm(algorithm).config_class.model_fields
+    return {name: value for name, value in options.items() if name in fields}

@@ -1,0 +1,107 @@
+"""Finished runs in the rows and columns of a table of the paper, beside its numbers."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import product
+
+from ulc.errors import InputError
+from ulc.experiments.finished_runs import FinishedRun, Method, named_method, whole_trainings
+from ulc.experiments.paper.grids import CLASSES, Column, PaperGrid, Row, Score, paper_grid
+from ulc.experiments.run_table import (
+    SCORES,
+    Numbers,
+    Prior,
+    RunTable,
+    TableRow,
+    check_cell,
+    describe,
+    numbers_of,
+)
+
+
+def paper_table(
+    grid: PaperGrid, runs: Sequence[FinishedRun], prior: Prior = "training"
+) -> RunTable:
+    """The runs in the rows and columns of a table of the paper, beside its numbers.
+
+    Runs of other cells are left out; methods that the table has not are further rows. Raise an
+    InputError if the runs of a cell differ in more than the seed.
+    """
+    cells: dict[tuple[Method, int], list[FinishedRun]] = defaultdict(list)
+    for run in whole_trainings(runs):
+        place = next((i for i, each in enumerate(grid.columns) if is_in_column(run, each)), None)
+        if place is not None:
+            cells[run.method, place].append(run)
+    if not cells:
+        raise InputError(f"none of the runs is a cell of {grid.name}; leave out --like")
+    known = {named_method(row.method, row.options): row for row in grid.rows}
+    further = sorted({each for each, _ in cells} - set(known), key=lambda each: each.name)
+    used_places = {place for _, place in cells}
+    shown = {place: each for place, each in enumerate(grid.columns) if place in used_places}
+    for (method, place), several in cells.items():
+        check_cell(several, f"{method.name}, {grid.columns[place].title}")
+    rows = []
+    for method in (*known, *further):
+        row = known.get(method)
+        numbers: dict[Score, list[Numbers]] = {score: [] for score in SCORES}
+        for score, (place, column) in product(SCORES, shown.items()):
+            paper = paper_number(grid, row, column, score)
+            own = cells.get((method, place), [])
+            numbers[score].append(numbers_of(own, score, prior, *paper))
+        rows.append(TableRow(method.name if row is None else row.title, numbers))
+    used = [run for several in cells.values() for run in several]
+    vectors = "Vectors (npz) stand in for the images."
+    return RunTable(
+        grid.title,
+        [each.head for each in shown.values()],
+        rows,
+        prior,
+        [each.text for each in grid.oddities],
+        [
+            *([vectors] if any(run.spec.data.source == "npz" for run in used) else []),
+            *describe(used),
+        ],
+    )
+
+
+def is_in_column(run: FinishedRun, column: Column) -> bool:
+    """Whether a run has the data set, noise and imbalance of a column.
+
+    The data set of an npz file is known by its number of classes only.
+    """
+    spec = run.spec
+    by_classes = spec.data.source == "npz" and run.classes == CLASSES[column.data]
+    noises = [column.noise, *([] if column.cpu is None else [column.cpu.noise])]
+    return (
+        (spec.data.source == column.data or by_classes)
+        and spec.noise in noises
+        and spec.imbalance.tag == column.imbalance.tag
+    )
+
+
+def paper_number(
+    grid: PaperGrid, row: Row | None, column: Column, score: Score
+) -> tuple[float | None, list[int]]:
+    """The paper's number of a cell, and the remarks on it."""
+    if row is None:
+        return None, []
+    number = grid.number(row, column, score)
+    return number, [] if number is None else grid.remarks(row, column, score)
+
+
+def found_in_paper(runs: Sequence[FinishedRun], score: Score) -> float | None:
+    """The paper's number for a cell of official CIFAR data; None: there is none."""
+    if not runs or runs[0].spec.data.source not in CLASSES:
+        return None
+    cells = (
+        (grid, row, column)
+        for grid in map(paper_grid, ("table1", "table2", "table4"))
+        for row in grid.rows
+        for column in grid.columns
+    )
+    numbers = (
+        grid.number(row, column, score)
+        for grid, row, column in cells
+        if named_method(row.method, row.options) == runs[0].method and is_in_column(runs[0], column)
+    )
+    return next(numbers, None)

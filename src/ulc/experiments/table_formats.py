@@ -1,0 +1,203 @@
+"""Tables of runs as Markdown, LaTeX (booktabs) and CSV."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from ulc.experiments.run_table import SCORES, Numbers, RunTable
+
+MARKS = "abcdefghijklmnopqrstuvwxyz"
+SPECIAL = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "±": r"$\pm$", "λ": r"$\lambda$",
+}  # fmt: skip
+
+
+def as_markdown(table: RunTable) -> str:
+    """The table in Markdown, with what its numbers are below it."""
+    lines = [f"**{table.title}**", ""] if table.title else []
+    heads = [", ".join(part for part in head if part) for head in table.heads]
+    lines += [row_of(["", "", *map(escape_markdown, heads)]), "|---" * (len(heads) + 2) + "|"]
+    for row in table.rows:
+        for score in SCORES:
+            cells = [
+                cell_text(each, table, column, score, markdown_cell)
+                for column, each in enumerate(row.numbers[score])
+            ]
+            title = escape_markdown(row.title) if score == SCORES[0] else ""
+            lines.append(row_of([title, score, *cells]))
+    lines += ["", " ".join(explain(table)), *remark_lines(table)]
+    return "\n".join(lines)
+
+
+def row_of(cells: Sequence[str]) -> str:
+    """A row of a table in Markdown."""
+    return "| " + " | ".join(cells) + " |"
+
+
+def escape_markdown(text: str) -> str:
+    """Text for a cell of a table in Markdown."""
+    return text.replace("|", r"\|")
+
+
+def markdown_cell(own: str, paper: str, *, highest: bool) -> str:
+    """A cell in Markdown: our number, bold if it is the highest, and the paper's in brackets."""
+    shown = f"**{own}**" if highest else own
+    number, marks = split_marks(paper)
+    raised = f"<sup>{marks}</sup>" if marks else ""
+    return f"{shown} ({number}{raised})" if paper else shown
+
+
+def latex_cell(own: str, paper: str, *, highest: bool) -> str:
+    """A cell in LaTeX: our number, bold if it is the highest, and the paper's in brackets."""
+    number = escape_latex(own)
+    shown = rf"\textbf{{{number}}}" if highest else number
+    value, marks = split_marks(paper)
+    raised = rf"\textsuperscript{{{marks}}}" if marks else ""
+    return f"{shown} ({value}{raised})" if paper else shown
+
+
+def split_marks(paper: str) -> tuple[str, str]:
+    """A number of the paper and the letters of its remarks, from text such as 19.9a."""
+    marks = paper.lstrip("0123456789.")
+    return paper.removesuffix(marks), marks
+
+
+def cell_text(
+    numbers: Numbers,
+    table: RunTable,
+    column: int,
+    score: str,
+    put: Callable[..., str],
+) -> str:
+    """Mean ± standard deviation, the number of seeds if it is unusual, and the paper's number.
+
+    put: makes a cell of our number and the paper's as text
+    """
+    marks = ",".join(MARKS[each % len(MARKS)] for each in numbers.remarks)
+    paper = "" if numbers.paper is None else f"{numbers.paper:.1f}{marks}"
+    if numbers.mean is None:
+        return put("–", paper, highest=False)
+    own = f"{numbers.mean:.1f}"
+    if numbers.deviation is not None:
+        own += f" ± {numbers.deviation:.1f}"
+    if len(numbers.values) != table.count:
+        own += f" [n = {len(numbers.values)}]"
+    highest = table.highest("best" if score == "best" else "last", column)
+    return put(own, paper, highest=round(numbers.mean, 1) == highest)
+
+
+def explain(table: RunTable) -> list[str]:
+    """Sentences that say what the numbers are."""
+    prior = "as trained" if table.prior == "training" else "with the balanced prior"
+    sentences = [
+        f"Test accuracy in %, {prior}: mean ± standard deviation over n = {table.count} seeds, "
+        "unless a cell says another n. Best: the best epoch on the test set; last: the mean of the "
+        "last epochs. Bold: the highest of a column."
+    ]
+    if any(each.paper is not None for row in table.rows for each in row.numbers["last"]):
+        sentences.append("In brackets: the number of the paper.")
+    return [*sentences, *table.settings]
+
+
+def remark_lines(table: RunTable) -> list[str]:
+    """A line for each remark on numbers of the paper that are shown."""
+    used = used_remarks(table)
+    return ["", *(f"- ({MARKS[n]}) {table.remarks[n]}" for n in used)] if used else []
+
+
+def used_remarks(table: RunTable) -> list[int]:
+    """The numbers of the remarks on numbers of the paper that are shown."""
+    cells = (each for row in table.rows for score in SCORES for each in row.numbers[score])
+    return sorted({remark for each in cells for remark in each.remarks})
+
+
+def as_latex(table: RunTable) -> str:
+    """The table in LaTeX, for the packages booktabs and multirow."""
+    width = len(table.heads)
+    lines = [
+        "% needs \\usepackage{booktabs,multirow}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\begin{{tabular}}{{ll{'c' * width}}}",
+        r"\toprule",
+        *head_lines(table.heads),
+        r"\midrule",
+    ]
+    for place, row in enumerate(table.rows):
+        for score in SCORES:
+            cells = [
+                cell_text(each, table, column, score, latex_cell)
+                for column, each in enumerate(row.numbers[score])
+            ]
+            first = rf"\multirow{{2}}{{*}}{{{escape_latex(row.title)}}}"
+            title = first if score == SCORES[0] else ""
+            lines.append(" & ".join([title, score, *cells]) + r" \\")
+        if place < len(table.rows) - 1:
+            lines.append(r"\midrule")
+    remarks = [f"({MARKS[n]}) {table.remarks[n]}" for n in used_remarks(table)]
+    caption = " ".join([f"{table.title}." if table.title else "", *explain(table), *remarks])
+    lines += [
+        r"\bottomrule",
+        r"\end{tabular}",
+        rf"\caption{{{escape_latex(caption.strip())}}}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+def head_lines(heads: Sequence[tuple[str, ...]]) -> list[str]:
+    """The headings in LaTeX, one line for each level; equal neighbours share a heading."""
+    lines = []
+    for level in range(len(heads[0])):
+        upper = [head[: level + 1] for head in heads]
+        groups = [(parts[-1], len(list(same))) for parts, same in groupby(upper)]
+        cells = [rf"\multicolumn{{{count}}}{{c}}{{{escape_latex(text)}}}" for text, count in groups]
+        lines.append(" & ".join(["", "", *cells]) + r" \\")
+    return lines
+
+
+def escape_latex(text: str) -> str:
+    """Text for LaTeX."""
+    return "".join(SPECIAL.get(character, character) for character in text)
+
+
+def as_csv(table: RunTable) -> str:
+    """The table as CSV: a line for each row, column and score, with numbers as they are."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    names = (
+        "row",
+        "column",
+        "score",
+        "prior",
+        "mean",
+        "standard_deviation",
+        "n",
+        "paper",
+        "remark",
+    )
+    writer.writerow(names)
+    for row in table.rows:
+        for score in SCORES:
+            for head, each in zip(table.heads, row.numbers[score], strict=True):
+                column = ", ".join(part for part in head if part)
+                remark = " ".join(table.remarks[number] for number in each.remarks)
+                numbers = [exact(each.mean), exact(each.deviation), len(each.values)]
+                paper = exact(each.paper)
+                writer.writerow([row.title, column, score, table.prior, *numbers, paper, remark])
+    return buffer.getvalue()
+
+
+def exact(value: float | None) -> str:
+    """A number with all its digits; empty for None."""
+    return "" if value is None else repr(value)
+
+
+FORMATS: dict[str, Callable[[RunTable], str]] = {
+    "markdown": as_markdown,
+    "latex": as_latex,
+    "csv": as_csv,
+}

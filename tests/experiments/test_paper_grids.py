@@ -1,0 +1,230 @@
+"""The tables and figures of the paper as data: every cell is a valid training, with sources."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from stub_data import embeddings
+from ulc.config import RunSpec
+from ulc.data.prepare import prepare
+from ulc.data.sources.source import Source
+from ulc.errors import InputError
+from ulc.experiments.paper.cells import paper_sweep
+from ulc.experiments.paper.grids import NAMES, find_scale, option_sources, paper_grid
+from ulc.training.run import build_algorithm
+
+SUPPORTED = [name for name in NAMES if name != "table3"]
+METHODS = ("ce", "coteaching_plus", "pencil", "meta_learning", "m_correction", "dividemix",
+           "elr_plus", "ulc")  # fmt: skip
+
+
+@pytest.fixture
+def folders():
+    for name in ("CIFAR10", "CIFAR100"):
+        Path(name).mkdir()
+    return {"cifar10": "CIFAR10", "cifar100": "CIFAR100"}
+
+
+@pytest.fixture
+def features():
+    for count in (10, 100):
+        np.savez(f"features{count}.npz", **embeddings(2 * count, count, 4))
+    return {"cifar10": "features10.npz", "cifar100": "features100.npz"}
+
+
+def cells_of(name, data, scale="paper", seeds=(0,), **change):
+    return paper_sweep(name, data, scale=scale, **change).cells(seeds)
+
+
+def tiny(spec):
+    """Two random images of each class, as the spec's data."""
+    classes = 10 if spec.data.source == "cifar10" else 100
+    names = tuple(map(str, range(classes)))
+    labels = np.tile(np.arange(classes), 2)
+    images = np.random.default_rng(0).integers(0, 256, (len(labels), 3, 32, 32), np.uint8)
+    return Source("tiny", images, labels, names)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("table1", 72), ("table2", 64), ("table4", 32), ("figure1", 1), ("figure2", 1),
+     ("figure3", 3), ("figure4", 10)],
+)  # fmt: skip
+def test_every_cell_is_a_spec_of_its_own_at_both_scales(name, count, folders, features):
+    for scale, data in (("paper", folders), ("cpu", features)):
+        cells = cells_of(name, data, scale)
+        assert len({cell.spec.folder_name for cell in cells}) == count
+        for cell in cells:
+            Path("spec.toml").write_text(cell.spec.write(), encoding="utf-8")
+            assert RunSpec.read(Path("spec.toml")) == cell.spec
+            assert cell.spec.network.name == find_scale(scale).network
+
+
+@pytest.mark.slow
+def test_every_method_builds_with_the_network_of_the_paper(folders):
+    built = {}
+    for cell in cells_of("table2", folders, only=["cifar10"]):
+        spec = cell.spec
+        if cell.row not in built:
+            clean = spec.model_copy(update={"imbalance": RunSpec().imbalance})
+            prepared = prepare(clean, torch.device("cpu"), source=tiny(spec))
+            algorithm = build_algorithm(spec, prepared, torch.device("cpu"))
+            first = algorithm.networks()[0]
+            built[cell.row] = sum(each.numel() for each in first.backbone.parameters())
+    assert len(built) == len(METHODS)
+    assert set(built.values()) == {11_171_274 - 10 * 513}  # the known size, without the head
+
+
+def test_table_1_redraws_labels_and_table_2_moves_them(folders):
+    def kinds(name):
+        return {cell.spec.noise.kind for cell in cells_of(name, folders)}
+
+    assert kinds("table1") == {"symmetric_inclusive", "asymmetric"}
+    assert kinds("table2") == kinds("table4") == {"symmetric"}
+    uneven = {cell.spec.imbalance.tag for cell in cells_of("table2", folders)}
+    assert uneven == {"half5", "half10"}
+    assert {cell.spec.imbalance.tag for cell in cells_of("table1", folders)} == {"balanced"}
+
+
+def test_ulc_has_the_values_that_the_paper_states(folders):
+    for cell in cells_of("table1", folders, only=["ulc"]):
+        spec, options = cell.spec, cell.spec.options
+        assert spec.epochs == 300
+        assert options["warmup_epochs"] == (30 if spec.data.source == "cifar10" else 40)
+        assert options["threshold"] == (0.6 if spec.noise.rate == 0.9 else 0.5)
+        assert (options["passes"], options["dropout"], options["doubt_weight"]) == (10, 0.3, 0.1)
+        assert options["doubtful_weight"] in (0, 25, 50, 150)
+        assert options["sgd"]["momentum"] == 0.9
+
+
+def test_co_teaching_is_told_the_true_share_of_wrong_labels(folders, features):
+    """A redrawn label is right by chance; asymmetric noise changes five of ten classes."""
+    for data, scale in ((folders, "paper"), (features, "cpu")):
+        told = {
+            cell.column: cell.spec.options["forget_rate"]
+            for cell in cells_of("table1", data, scale, only=["coteaching_plus"])
+        }
+        assert told["CIFAR-10, Sym. 50 %"] == pytest.approx(0.5 * 9 / 10)
+        assert told["CIFAR-100, Sym. 50 %"] == pytest.approx(0.5 * 99 / 100)
+        assert told["CIFAR-10, Asym. 40 %"] == pytest.approx(0.4 * 5 / 10)
+    (cell,) = cells_of("table2", folders, only=["CoT+", "cifar10", "symmetric:0.5", "half:5"])
+    assert cell.spec.options["forget_rate"] == 0.5
+
+
+def test_features_get_the_asymmetric_noise_of_cifar_10_by_number(features):
+    """Truck to automobile, bird to airplane, deer to horse, cat and dog to one another."""
+    (cell,) = cells_of("table1", features, "cpu", only=["ulc", "asymmetric:0.4"])
+    matrix = np.array(cell.spec.noise.matrix)
+    moved = {(int(a), int(b)) for a, b in np.argwhere(matrix == 0.4)}
+    assert moved == {(9, 1), (2, 0), (4, 7), (3, 5), (5, 3)}
+    assert cell.spec.options["warmup_entropy"] == 1.0
+
+
+def test_figures_1_and_2_end_with_the_first_epoch_after_warm_up(folders, features):
+    for name in ("figure1", "figure2"):
+        (large,) = cells_of(name, folders)
+        assert (large.spec.options["warmup_epochs"], large.spec.epochs) == (30, 31)
+        (small,) = cells_of(name, features, "cpu")
+        assert small.spec.epochs == small.spec.options["warmup_epochs"] + 1 == 7
+
+
+def test_figure_3_has_the_three_noise_models_and_figure_4_five_weights(folders):
+    models = {
+        cell.row: (cell.spec.options["per_class"], cell.spec.options["doubt_weight"])
+        for cell in cells_of("figure3", folders)
+    }
+    assert models == {"CAM": (False, 0.0), "CSM": (True, 0.0), "EUCS": (True, 0.1)}
+    weights = [cell.spec.options["doubt_weight"] for cell in cells_of("figure4", folders)]
+    assert weights == [0.0, 0.05, 0.1, 0.15, 0.2] * 2
+
+
+@pytest.mark.parametrize("name", SUPPORTED)
+def test_every_hyper_parameter_has_a_source(name, folders):
+    def flat(options, prefix=""):
+        for key, value in options.items():
+            yield from flat(value, f"{key}.") if isinstance(value, dict) else [prefix + key]
+
+    for cell in cells_of(name, folders):
+        sources = option_sources()[cell.spec.algorithm]
+        wanted = {"epochs", "network", *flat(cell.spec.options)}
+        assert wanted <= set(sources), cell.spec.algorithm
+    assert set(option_sources()) == set(METHODS)
+
+
+def test_numbers_of_the_paper_are_those_of_its_tables():
+    """Spot checks at the corners of each table; a dash of the paper is no number."""
+
+    def number(name, row, column, score):
+        grid = paper_grid(name)
+        found = next(each for each in grid.rows if each.title == row)
+        return grid.number(found, grid.columns[column], score)
+
+    assert number("table1", "CE", 0, "best") == 86.8
+    assert number("table1", "ULC", 8, "last") == 34.1
+    assert number("table1", "CoT+", 4, "best") is None
+    assert number("table2", "DivideMix", 1, "best") == 74.8
+    assert number("table2", "ULC", 3, "last") == 92.2
+    assert number("table3", "ULC", 0, "last") == 74.9
+    assert number("table4", "ULC w/o CSM", 3, "best") == 70.5
+    assert number("figure3", "CAM", 0, "best") is None
+
+
+def test_odd_numbers_are_marked():
+    grid = paper_grid("table1")
+    cross_entropy = grid.rows[0]
+    assert grid.remarks(cross_entropy, grid.columns[8], "best")
+    assert not grid.remarks(cross_entropy, grid.columns[8], "last")
+    assert not grid.remarks(cross_entropy, grid.columns[7], "best")
+
+
+def test_table_3_says_why_it_cannot_be_trained(folders):
+    grid = paper_grid("table3")
+    assert (len(grid.rows), len(grid.columns)) == (8, 1)
+    with pytest.raises(InputError, match="Clothing1M is not supported yet"):
+        paper_sweep("table3", folders)
+
+
+def test_only_chooses_by_every_kind_of_name(folders):
+    chosen = cells_of("table2", folders, only=["ulc", "DivideMix", "cifar10", "half:10"])
+    assert [(cell.row, cell.column) for cell in chosen] == [
+        ("DivideMix", "CIFAR-10, Sym. 20 %, 1:10"), ("ULC", "CIFAR-10, Sym. 20 %, 1:10"),
+        ("DivideMix", "CIFAR-10, Sym. 50 %, 1:10"), ("ULC", "CIFAR-10, Sym. 50 %, 1:10"),
+    ]  # fmt: skip
+
+
+def test_one_path_is_cifar_10_and_other_columns_are_left_out(folders):
+    work = paper_sweep("table2", "CIFAR10", also=["ulc_plus"])
+    assert {column.data for column in work.columns} == {"cifar10"}
+    assert work.left_out == ("CIFAR-100",)
+    assert paper_sweep("table2", "CIFAR10", only=["cifar10"]).left_out == ()
+    assert work.rows[-1].method == "ulc_plus"
+
+
+def test_settings_of_the_user_override_those_of_the_scale(folders):
+    (cell,) = cells_of(
+        "figure1", folders, network="small_cnn", epochs=20, options={"batch_size": 32}
+    )
+    spec = cell.spec
+    assert (spec.network.name, spec.options["batch_size"]) == ("small_cnn", 32)
+    assert (spec.options["warmup_epochs"], spec.epochs) == (2, 3)  # a tenth, and one
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": "table9"}, "no table or figure is called 'table9'; known: table1"),
+        ({"scale": "tiny"}, "no scale is called 'tiny'; known: paper, cpu"),
+        ({"data": {"cifar": "CIFAR10"}}, "no data set is called 'cifar'; known: cifar10, cifar100"),
+        ({"data": "nowhere"}, "give the folder of the official files"),
+        ({"only": ["half:7"]}, "--only half:7: table2 has no such cell; known: .*half:10"),
+        ({"only": ["cifar100"], "data": {"cifar10": "CIFAR10"}}, "no cell is left"),
+        ({"name": "figure4", "options": {"doubt_weight": 0.3}}, "figure4 sets it for 'r = 0'"),
+        ({"scale": "cpu", "data": "features100.npz"}, "name 100 classes, but CIFAR-10 has 10"),
+        ({"scale": "cpu", "data": "CIFAR10"}, "give FILE.npz"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_in_one_sentence(change, message, folders, features):
+    with pytest.raises(InputError, match=message):
+        cells_of(**({"name": "table2", "data": folders} | change))

@@ -1,0 +1,197 @@
+"""Tables of run folders: means over seeds, the paper's numbers, and what is refused."""
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recorded_runs import recorded_run
+from stub_data import embeddings
+from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, RunSpec
+from ulc.experiments.finished_runs import method_of, named_method
+from ulc.experiments.paper.cells import paper_sweep
+from ulc.settings.variants import VARIANTS, variant
+
+HALF = {"imbalance": ImbalanceSpec(kind="half"), "noise": NoiseSpec(kind="symmetric", rate=0.5)}
+COLUMN = "CIFAR-10, Sym. 50 %, 1:10"
+
+
+@pytest.fixture
+def features():
+    np.savez("features.npz", **embeddings(20, 10, 4))
+
+
+def record(method, seed, best, last, **change):
+    """A run of the cell of table 2 or 4 at 1:10 with 50 %, with frozen features."""
+    data = change.pop("data", DataSpec(source="npz", path=str(Path("features.npz").absolute())))
+    classes = change.pop("classes", 10)
+    base = RunSpec(data=data, seed=seed, **HALF, **change)
+    return recorded_run(variant(base, method), best, last, classes=classes)
+
+
+def cells(printed):
+    return [[part.strip() for part in line.split("|")[1:-1]] for line in printed.splitlines()
+            if line.startswith("|")]  # fmt: skip
+
+
+@pytest.mark.usefixtures("features")
+def test_a_table_of_the_paper_has_means_deviations_n_and_the_numbers_of_the_paper(ulc):
+    """(60 + 70) / 2 = 65 ± 10 / √2; the highest is bold; one seed has no deviation."""
+    record("dividemix", 0, 0.7, 0.6)
+    record("dividemix", 1, 0.8, 0.7)
+    record("ulc", 0, 0.9, 0.85)
+    record("ulc", 1, 0.9, 0.87)
+    record("ce", 0, 0.5, 0.4)
+    record("ulc_plus", 0, 0.9, 0.95)
+    code, printed = ulc("table", "runs", "--like", "table2")
+    assert code == 0
+    head, _, *rows = cells(printed.out)
+    assert head == ["", "", COLUMN]
+    by_row = {(rows[place - place % 2][0], row[1]): row[2] for place, row in enumerate(rows)}
+    assert by_row["DivideMix", "last"] == "65.0 ± 7.1 (66.8<sup>b</sup>)"
+    assert by_row["ULC", "last"] == "86.0 ± 1.4 (92.2)"
+    assert by_row["ULC", "best"] == "**90.0 ± 0.0** (92.5)"
+    assert by_row["CE", "last"] == "40.0 [n = 1] (67.8<sup>a</sup>)"
+    assert by_row["ELR+", "last"] == "– (64.6)"
+    assert by_row["ulc_plus", "last"] == "**95.0 [n = 1]**"
+    assert "n = 2 seeds" in printed.out
+    assert "Vectors (npz) stand in for the images. features.npz: network auto, 24 epochs." in (
+        printed.out
+    )
+    assert "- (b) Falls by 19 points" in printed.out
+    assert "(c)" not in printed.out  # of another column
+
+
+@pytest.mark.usefixtures("features")
+def test_the_balanced_prior_is_another_table(ulc):
+    record("ulc", 0, 0.9, 0.8)
+    _, printed = ulc("table", "runs", "--like", "table4", "--prior", "balanced")
+    assert cells(printed.out)[3][2] == "**40.0** (92.2)"
+    assert "with the balanced prior" in printed.out
+
+
+@pytest.mark.usefixtures("features")
+def test_csv_has_every_digit_and_latex_every_row(ulc):
+    record("ulc", 0, 0.9, 1 / 3)
+    record("ulc-without-csm", 0, 0.7, 0.6)
+    _, printed = ulc("table", "runs", "--like", "table4", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(printed.out)))
+    assert len(rows) == 4 * 2
+    (mine,) = [row for row in rows if (row["row"], row["score"]) == ("ULC", "last")]
+    assert (float(mine["mean"]), mine["n"], mine["paper"]) == (100 * (1 / 3), "1", "92.2")
+    assert (mine["column"], mine["standard_deviation"]) == (COLUMN, "")
+    ulc("table", "runs", "--like", "table4", "--format", "latex", "--out", "table.tex")
+    text = Path("table.tex").read_text()
+    assert r"\multirow{2}{*}{ULC w/o CSM} & best & 70.0 (70.5\textsuperscript{b}) \\" in text
+    assert text.count(r"\midrule") == 4
+    assert all(rf"\{each}" in text for each in ("toprule", "bottomrule", "caption"))
+    assert not re.search(r"(?<!\\)%(?! needs)", text)  # a bare % would hide the rest of its line
+
+
+def test_heads_that_are_the_same_are_joined_in_latex(ulc):
+    for count in (10, 100):
+        np.savez(f"{count}.npz", **embeddings(2 * count, count, 4))
+    for column in paper_sweep(
+        "table2", {"cifar10": "10.npz", "cifar100": "100.npz"}, scale="cpu", only=["ulc"]
+    ).cells([0]):
+        recorded_run(column.spec, classes=int(Path(column.spec.data.path).stem))
+    _, printed = ulc("table", "runs", "--like", "table2", "--format", "latex")
+    one, two, three = printed.out.splitlines()[5:8]
+    assert one == r" &  & \multicolumn{4}{c}{CIFAR-10} & \multicolumn{4}{c}{CIFAR-100} \\"
+    assert two.count(r"\multicolumn{2}{c}{Sym. ") == 4
+    assert three.count("1:10") == 4
+
+
+@pytest.mark.usefixtures("features")
+def test_any_runs_make_a_table_and_other_settings_are_in_the_name_of_the_row(ulc):
+    record("ulc", 0, 0.9, 0.8)
+    record("ulc", 1, 0.9, 0.8)
+    record("ulc", 0, 0.9, 0.7, epochs=5)
+    record("ulc-without-eum", 0, 0.9, 0.6)
+    recorded_run(RunSpec(data=DataSpec(source="fashion"), algorithm="ce", epochs=2), 0.5, 0.4)
+    _, printed = ulc("table", "runs")
+    head, _, *rows = cells(printed.out)
+    assert head[2:] == ["fashion", "features.npz, symmetric 50 %, 1:10"]
+    names = [row[0] for row in rows if row[0]]
+    assert names[0] == "ce"
+    assert "ulc-without-eum" in names
+    assert sum(name.startswith("ulc (epochs = ") for name in names) == 2
+    assert rows[1] == ["", "last", "**40.0**", "–"]
+
+
+def test_official_data_have_the_numbers_of_the_paper_beside_them(ulc):
+    data = DataSpec(source="cifar10", path="/nowhere")
+    record("ulc-without-aul", 0, 0.9, 0.8, data=data)
+    record("ulc", 0, 0.9, 0.8, data=data)
+    _, printed = ulc("table", "runs")
+    assert [row[2] for row in cells(printed.out)[2:]] == [
+        "**90.0** (92.5)", "**80.0** (92.2)", "**90.0** (91.2)", "**80.0** (90.5)",
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("features")
+def test_unfinished_runs_are_left_out_and_said(ulc):
+    record("ulc", 0, 0.9, 0.8)
+    (record("ulc", 1, 0.9, 0.8).path / "done").unlink()
+    code, printed = ulc("table", "runs", "--like", "table2")
+    assert (code, printed.err) == (0, "1 unfinished runs are left out.\n")
+    assert "n = 1 seeds" in printed.out
+
+
+@pytest.mark.usefixtures("features")
+def test_runs_of_a_cell_that_differ_in_more_than_the_seed_are_refused(ulc):
+    record("ulc", 0, 0.9, 0.8)
+    record("ulc", 1, 0.9, 0.8, epochs=5)
+    code, printed = ulc("table", "runs", "--like", "table2")
+    assert code == 2
+    assert f"the runs of ulc, {COLUMN} differ in epochs (24 and 5)" in printed.err
+
+
+@pytest.mark.usefixtures("features")
+def test_the_same_run_twice_is_refused(ulc):
+    folder = record("ulc", 0, 0.9, 0.8)
+    code, printed = ulc("table", folder.path, folder.path)
+    assert code == 2
+    assert "have the same settings and seed" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere",), "no run folder, and none inside"),
+        (("runs", "--like", "table1"), "none of the runs is a cell of table1"),
+        (("runs", "--like", "table7"), "no table or figure is called 'table7'"),
+        (("runs", "--format", "word"), "give one of markdown, latex, csv"),
+        (("runs", "--prior", "uniform"), "unknown prior 'uniform'"),
+    ],
+)
+@pytest.mark.usefixtures("features")
+def test_a_mistake_is_told_in_one_sentence(ulc, arguments, message):
+    record("ulc", 0, 0.9, 0.8)
+    code, printed = ulc("table", *arguments)
+    assert code == 2
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_is_recognised_by_its_options(name):
+    for source in ("npz", "cifar10"):
+        spec = variant(RunSpec(data=DataSpec(source=source)), name)
+        assert method_of(spec).name == name
+        assert method_of(spec) == named_method(name, {})
+
+
+def test_code_that_a_run_folder_names_is_not_imported(ulc):
+    """A stranger's folder may name any module."""
+    Path("strange.py").write_text("raise SystemExit('imported')")
+    spec = RunSpec(data=DataSpec(source="fashion"), algorithm="ce", epochs=2)
+    folder = recorded_run(spec)
+    strange = spec.model_copy(update={"algorithm": "strange:Own", "seed": 1})
+    folder.write("spec.toml", strange.write().encode())
+    code, printed = ulc("table", "runs")
+    assert code == 0
+    assert cells(printed.out)[2][0] == "strange:Own"
