@@ -34,7 +34,11 @@ def rows(tmp_path_factory) -> Rows:
         "X_test": centres[y_test] + rng.normal(size=(100, 12)),
     }
     np.savez(folder / "features.npz", y=y, y_test=y_test, **near)
-    human = {"aggre": np.where(np.arange(800) < 600, y, (y + 1) % 10), "worse": (y + 3) % 10}
+    human = {
+        "aggre": np.where(np.arange(800) < 600, y, (y + 1) % 10),
+        "worse": (y + 3) % 10,
+        "random1": y,
+    }
     np.savez(folder / "human.npz", **human)
     return Rows(folder / "features.npz", folder / "human.npz", count=400)
 

@@ -10,13 +10,22 @@ from ulc.errors import InputError
 FOLDER = Path(__file__).parents[1]
 PAGE = FOLDER.parent / "docs" / "comparison.md"
 RESULTS = FOLDER / "results"
-SHORT_NOISES = ("symmetric0", "symmetric5", "symmetric20", "symmetric50", "by_class", "worse")
+SHORT_NOISES = (
+    "symmetric0",
+    "symmetric5",
+    "symmetric20",
+    "symmetric50",
+    "by_class",
+    "aggre",
+    "worse",
+)
 COLOURS = {"audit": "#4477aa", "cleanlab-lr": "#ddcc77", "cleanlab-mlp": "#cc6677", "plain": "#555"}
 HEAD = """# Comparison with cleanlab
 
 ![Finding wrong labels, and accuracy of the model]({chart})
 
-Mean over {seeds} seeds, in %. AUC: area under the ROC curve of the label scores. *Correct flagged*:
+Mean over {seeds} seeds, in %. *Wrong / expected*: share of wrong labels, and the share that
+`ulc audit` expects. AUC: area under the ROC curve of the label scores. *Correct flagged*:
 share of the correct labels that are flagged. Accuracy: of the model on a balanced test set, under
 the training prior. Three values are *ulc audit / cleanlab, LR / cleanlab, MLP*.
 
@@ -52,11 +61,14 @@ def short_table(tables: dict[str, Table]) -> Table:
                 " / ".join(mean_part(finding_cell(finding, title, each, name)) for each in FINDERS)
                 for name in ("AUC", "recall", "correct flagged")
             ]
+            share = mean_part(finding_cell(finding, title, "audit", "wrong"))
+            expected = mean_part(finding_cell(finding, title, "audit", "expected wrong"))
             models = [METHOD_TITLES[each] for each in FINDERS]
             scores = [mean_part(accuracy.find(name, setting=title)) for name in models]
             plain = mean_part(accuracy.find("plain", setting=title))
-            rows.append([title, *found, " / ".join(scores), plain])
-    heads = ["setting", "AUC", "recall", "correct flagged", "accuracy", "plain training"]
+            rows.append([title, f"{share} / {expected}", *found, " / ".join(scores), plain])
+    heads = ["setting", "wrong / expected", "AUC", "recall", "correct flagged", "accuracy"]
+    heads.append("plain training")
     return Table(heads, rows)
 
 

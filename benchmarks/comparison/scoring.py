@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from benchmarks.comparison.settings import Cut
-from ulc.evaluation.prediction_scores import mean, score_predictions
+from ulc.evaluation.prediction_scores import calibration_error, mean, score_predictions
 from ulc.labels.prior import with_prior
 from ulc.typing import Floats
 
@@ -28,12 +28,14 @@ def score_finding(cut: Cut, label_score: Floats, flagged: Flags) -> dict[str, An
 def finding(label_score: Floats, flagged: Flags, wrong: Flags) -> dict[str, float | None]:
     """Score (N,) label scores and flags; a low `label_score` is suspicious.
 
-    If no label is wrong, only the two shares of flags are defined.
+    If no label is wrong, precision, recall, AUC and AP are not defined.
     """
     some = bool(wrong.any())
     both = some and not bool(wrong.all())
     return {
         "wrong": mean(wrong),
+        "expected_wrong": mean(1 - label_score),
+        "calibration_error": calibration_error(label_score, ~wrong) if len(wrong) else None,
         "auc": float(roc_auc_score(wrong, -label_score)) if both else None,
         "average_precision": float(average_precision_score(wrong, -label_score)) if both else None,
         "precision": mean(wrong[flagged]) if some else None,

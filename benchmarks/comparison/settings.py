@@ -30,7 +30,7 @@ IMBALANCES = {
     "half10": ImbalanceSpec(kind="half", ratio=10),
 }
 SYMMETRIC = {f"symmetric{percent}": percent / 100 for percent in (0, 2, 5, 20, 50)}
-HUMAN = ("aggre", "worse")
+HUMAN = ("aggre", "random1", "worse")
 NOISES = (*SYMMETRIC, "by_class", *HUMAN)
 SETTINGS = tuple(f"{imbalance}-{noise}" for imbalance in IMBALANCES for noise in NOISES)
 
@@ -39,6 +39,7 @@ NOISE_TITLES = {
     **{name: f"symmetric {100 * rate:g} %" for name, rate in SYMMETRIC.items()},
     "by_class": "5 to 80 % by class",
     "aggre": "people, aggre",
+    "random1": "people, random1",
     "worse": "people, worse",
 }
 

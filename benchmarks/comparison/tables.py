@@ -20,6 +20,8 @@ METHOD_TITLES = {
 }
 FINDERS = ("audit", "cleanlab-lr", "cleanlab-mlp")
 MEASURES = {
+    "expected wrong": "expected_wrong",
+    "calibration error": "calibration_error",
     "AUC": "auc",
     "AP": "average_precision",
     "precision": "precision",
