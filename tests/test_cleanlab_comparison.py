@@ -141,6 +141,7 @@ def test_finding_worked_by_hand():
     """Of the six pairs (wrong, correct) four are in order: AUC 4/6.
 
     In order of suspicion: wrong, correct, correct, wrong, correct, so AP is (1/1 + 2/4) / 2.
+    Each score is alone in its bin: the calibration error is (0.1 + 0.6 + 0.5 + 0.45 + 0.05) / 5.
     """
     found = finding(
         np.array([0.1, 0.6, 0.5, 0.55, 0.95]),
@@ -149,6 +150,8 @@ def test_finding_worked_by_hand():
     )
     assert found == {
         "wrong": 2 / 5,
+        "expected_wrong": pytest.approx(0.46),
+        "calibration_error": pytest.approx(0.34),
         "auc": pytest.approx(4 / 6),
         "average_precision": pytest.approx(3 / 4),
         "precision": pytest.approx(1 / 3),
@@ -302,7 +305,7 @@ CELLS = [
     measured_cell("balanced-symmetric0", 0, "plain", 0.80),
     measured_cell("balanced-symmetric0", 1, "plain", 0.70),
     measured_cell("balanced-symmetric0", 2, "plain", 0.10),  # its audit is not there yet
-    measured_cell("balanced-symmetric0", 1, "audit", 0.73, handed_over="ulc"),
+    measured_cell("balanced-symmetric0", 1, "audit", 0.73, handed_over="ulc_plus"),
     measured_cell("balanced-symmetric0", 0, "audit", 0.81, handed_over="ce"),
     measured_cell("half10-worse", 0, "plain", 0.50),
     measured_cell("half10-worse", 0, "audit", 0.49, handed_over="ce"),
@@ -388,7 +391,7 @@ def test_mistakes_end_in_a_sentence_before_anything_is_written(rows, more, says,
 
 
 def test_settings_are_the_product_of_classes_and_noises():
-    assert len(set(SETTINGS)) == len(SETTINGS) == 2 * 8
+    assert len(set(SETTINGS)) == len(SETTINGS) == 2 * 9
 
 
 @pytest.mark.slow
@@ -400,13 +403,14 @@ def test_the_page_shows_the_chart_first_and_the_tables_are_csv_files(tmp_path):
     found |= {"small": found, "large": found}
     cells = [
         *(measured_cell("half10-symmetric20", seed, "plain", 0.5) for seed in (0, 1)),
-        measured_cell("half10-symmetric20", 0, "audit", 0.6, finding=found, handed_over="ulc"),
+        measured_cell("half10-symmetric20", 0, "audit", 0.6, finding=found, handed_over="ulc_plus"),
         measured_cell("half10-symmetric20", 1, "audit", 0.7, finding=found, handed_over="ce"),
     ]
     write_page(tables.make_tables(cells), tmp_path / "page.md", tmp_path)
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
     row = line(text, "1:10, symmetric 20 %")
-    assert row[1:] == ["97.5 / – / –", "50.0 / – / –", "50.0 / – / –", "65.0 / – / –", "50.0"]
+    assert row[1] == "20.0 / 50.0"
+    assert row[2:] == ["97.5 / – / –", "50.0 / – / –", "50.0 / – / –", "65.0 / – / –", "50.0"]
     assert text.index("page.svg") < text.index("1:10, symmetric 20 %")
     assert text.count("> **Limitations**") == 1
     assert (tmp_path / "page.svg").stat().st_size > 0

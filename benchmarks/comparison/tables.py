@@ -20,14 +20,14 @@ METHOD_TITLES = {
 }
 FINDERS = ("audit", "cleanlab-lr", "cleanlab-mlp")
 MEASURES = {
-    "expected wrong": "expected_wrong",
-    "calibration error": "calibration_error",
     "AUC": "auc",
     "AP": "average_precision",
     "precision": "precision",
     "recall": "recall",
     "flagged": "flagged",
     "correct flagged": "correct_flagged",
+    "expected wrong": "expected_wrong",
+    "calibration error": "calibration_error",
 }
 PRIORS = ("training", "balanced")
 TITLES = {
