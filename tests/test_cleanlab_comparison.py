@@ -320,7 +320,7 @@ def test_differences_are_seed_by_seed_and_the_worst_is_marked():
     table = str(tables.accuracy_table(CELLS, "training"))
     even = line(table, "balanced, symmetric 0 %")
     uneven = line(table, "1:10, people, worse")
-    assert even[2:6] == ["77.0 ± 5.7", "+2.0 ± 1.4", "+1.0", "ce 1/2, ulc 1/2"]
+    assert even[2:6] == ["77.0 ± 5.7", "+2.0 ± 1.4", "+1.0", "ce 1/2, ulc_plus 1/2"]
     assert uneven[1:6] == ["50.0", "49.0", "**-1.0 (worst)**", "-1.0", "ce 1/1"]
     assert uneven[6:] == ["60.0", "+5.0", "–", "–"]
 
