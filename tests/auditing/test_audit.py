@@ -228,7 +228,7 @@ def assert_review_trains_nothing(ulc, common, content):
     model = Path(content["folder"], "model.safetensors")
     before = model.stat().st_mtime_ns
     code, printed = ulc("audit", "data.npz", *common, "--review", 7)
-    assert (code, printed.err) == (0, "")
+    assert code == 0
     assert "Of the 7 labels with the lowest scores" in printed.out
     assert f"ulc report {content['folder']} --review 7" in printed.out.replace("\n", "")
     assert model.stat().st_mtime_ns == before

@@ -36,6 +36,15 @@ def with_health(folder):
                 "conflicts": 3,
                 "conflicting": [{"ids": ids[3:5], "labels": ["x", "y"], "size": 2}],
             },
+            "near_pictures": {
+                "groups": 5,
+                "rows": 40,
+                "conflicts": 1,
+                "listed": [
+                    {"ids": ids[5:7], "labels": ["x", "y"], "size": 2},
+                    {"ids": ids[7:27], "labels": ["x"] * 20, "size": 30},
+                ],
+            },
         },
     )
     return folder
@@ -49,13 +58,16 @@ def section(html):
 def test_the_page_lists_them_with_pictures_and_relative_paths(tmp_path):
     folder = with_health(photo_folder(tmp_path))
     shown = section(make_report(folder).html)
-    names = [each.removeprefix(f"{tmp_path}/photos/") for each in folder.ids[:5]]
-    conflict, near, outlier = (names[3:], names[1:3], names[:1])
-    assert re.findall(r'class="path">(.*?)<', shown) == [*conflict, *near, *outlier]
-    assert shown.count('src="data:image/webp;base64,') == 5
+    names = [each.removeprefix(f"{tmp_path}/photos/") for each in folder.ids[:15]]
+    conflict, pictures, near, outlier = (names[3:5], names[5:15], names[1:3], names[:1])
+    assert re.findall(r'class="path">(.*?)<', shown) == [*conflict, *pictures, *near, *outlier]
+    assert shown.count('src="data:image/webp;base64,') == 15
     assert "Outliers: far from all others (7)" in shown
-    assert "Almost equal (9)" in shown
+    assert "Almost equal features (9)" in shown
     assert "Copies with different labels (3)" in shown
+    assert "Almost the same picture (5, 1 with different labels)" in shown
+    assert shown.count("different labels</span>") == 1  # a mark at one group of pictures
+    assert "and 22 more" in shown
     assert "&lt;b&gt;" in shown
 
 

@@ -119,7 +119,7 @@ def labels_table(title: str, judgement: Judgement, rows: Iterable[Mapping[str, A
 
 
 def health_tables(folder: RunFolder, most: int = 5) -> list[Table | str]:
-    """A summary of health.json: worst classes, confused pairs, copies with different labels.
+    """A summary of health.json: worst classes, confused pairs, copies, almost equal pictures.
 
     most: largest number of classes and of pairs
     """
@@ -137,6 +137,12 @@ def health_tables(folder: RunFolder, most: int = 5) -> list[Table | str]:
         shown.append(
             f"{copies['rows']} rows have exact copies; in {copies['conflicts']} of "
             f"{copies['groups']} groups of copies the labels differ (health.json)."
+        )
+    near = content.get("near_pictures")
+    if near and near["rows"]:
+        shown.append(
+            f"{near['rows']} pictures are almost the same as another one; in {near['conflicts']} "
+            f"of {near['groups']} groups of them the labels differ (health.json)."
         )
     return shown
 

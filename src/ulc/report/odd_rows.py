@@ -1,4 +1,4 @@
-"""Outliers, almost equal rows and copies in conflict, from health.json."""
+"""Outliers, almost equal rows and pictures, and copies in conflict, from health.json."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from ulc.report.references import EDGE
 from ulc.storage.run_folder import RunFolder
 
 SHOWN = 12  # entries of each list; health.json has up to 100
+ROWS = 8  # rows of a group
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,20 @@ class OddRow:
 
 @dataclass(frozen=True)
 class OddGroup:
-    """Rows that belong together; distance: as in health.json; None: they are equal."""
+    """Rows that belong together.
+
+    distance: as in health.json; None: there is none
+    more: number of rows of the group that are not in `rows`
+    """
 
     rows: list[OddRow]
     distance: float | None
+    more: int = 0
+
+    @property
+    def conflict(self) -> bool:
+        """Whether the labels of the rows differ."""
+        return len({row.label for row in self.rows}) > 1
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,13 @@ class OddRows:
     outliers: list[OddGroup] = field(default_factory=list)
     near: list[OddGroup] = field(default_factory=list)
     conflicts: list[OddGroup] = field(default_factory=list)
+    pictures: list[OddGroup] = field(default_factory=list)
     totals: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to show."""
+        return bool(self.outliers or self.near or self.conflicts or self.pictures)
 
 
 def find_odd_rows(folder: RunFolder, ids: Sequence[str] | None, root: str) -> OddRows:
@@ -59,36 +76,43 @@ def find_odd_rows(folder: RunFolder, ids: Sequence[str] | None, root: str) -> Od
 def read_odd_rows(folder: RunFolder, ids: Sequence[str] | None, root: str) -> OddRows:
     """As `find_odd_rows`, for a file of the right form."""
     health = read_optional(folder, "health.json")
-    outliers, near, copies = (
-        health.get(name) or {} for name in ("outliers", "near_duplicates", "duplicates")
+    outliers, near, copies, pictures = (
+        health.get(name) or {}
+        for name in ("outliers", "near_duplicates", "duplicates", "near_pictures")
     )
     lists = {
         "outliers": [
-            ([each["id"]], [each["label"]], each["distance"]) for each in first(outliers, "listed")
+            ([each["id"]], [each["label"]], each["distance"], 1) for each in first(outliers)
         ],
-        "near": [(each["ids"], each["labels"], each["distance"]) for each in first(near, "listed")],
-        "conflicts": [(each["ids"], each["labels"], None) for each in first(copies, "conflicting")],
+        "near": [(each["ids"], each["labels"], each["distance"], 2) for each in first(near)],
+        "conflicts": [
+            (each["ids"], each["labels"], None, each["size"])
+            for each in first(copies, "conflicting")
+        ],
+        "pictures": [(each["ids"], each["labels"], None, each["size"]) for each in first(pictures)],
     }
-    wanted = [name for groups in lists.values() for names, _, _ in groups for name in names]
-    pictures = read_pictures(folder, wanted, ids)
+    wanted = [name for groups in lists.values() for names, *_ in groups for name in names[:ROWS]]
+    thumbnails = read_pictures(folder, wanted, ids)
 
-    def group(entry: tuple[list[Any], list[str], float | None]) -> OddGroup:
-        names, labels, distance = entry
+    def group(entry: tuple[list[Any], list[str], float | None, int]) -> OddGroup:
+        names, labels, distance, size = entry
         rows = [
-            OddRow(str(name).removeprefix(root), label, pictures.get(name))
-            for name, label in zip(names, labels, strict=True)
+            OddRow(str(name).removeprefix(root), label, thumbnails.get(name))
+            for name, label in zip(names[:ROWS], labels[:ROWS], strict=True)
         ]
-        return OddGroup(rows, distance)
+        return OddGroup(rows, distance, size - len(rows))
 
     totals = {
         "outliers": int(outliers.get("rows", 0)),
         "near": int(near.get("pairs", 0)),
         "conflicts": int(copies.get("conflicts", 0)),
+        "pictures": int(pictures.get("groups", 0)),
+        "pictures_in_conflict": int(pictures.get("conflicts", 0)),
     }
     return OddRows(**{name: list(map(group, each)) for name, each in lists.items()}, totals=totals)
 
 
-def first(entry: dict[str, Any], name: str) -> Iterable[dict[str, Any]]:
+def first(entry: dict[str, Any], name: str = "listed") -> Iterable[dict[str, Any]]:
     """The first elements of a list in an entry of health.json; empty if it is missing."""
     listed: list[dict[str, Any]] = entry.get(name, [])
     return listed[:SHOWN]

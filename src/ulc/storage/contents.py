@@ -69,6 +69,14 @@ class Duplicates(Content):
     conflicts: int
 
 
+class NearPictures(Content):
+    """Almost equal pictures in health.json."""
+
+    groups: int
+    rows: int
+    conflicts: int
+
+
 class Health(Content):
     """health.json."""
 
@@ -81,6 +89,7 @@ class Health(Content):
     classes: list[ClassHealth]
     confused_pairs: list[ConfusedPair]
     duplicates: Duplicates | None = None
+    near_pictures: NearPictures | None = None
 
 
 class Accuracy(Content):
