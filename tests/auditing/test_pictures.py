@@ -37,6 +37,7 @@ def test_almost_equal_pictures_with_different_labels_are_a_warning():
     )
     assert notes.said == [f"Warning: {warning}"]
     assert entries["near_pictures"]["conflicts"] == 1
+    assert {"note", "kinds"} & entries["poor_pictures"].keys()
 
 
 def test_with_the_same_label_they_are_listed_without_a_warning():

@@ -3,56 +3,39 @@
 import re
 
 import pytest
-from report_runs import flower_table, photo_folder
+from report_runs import complete_health, flower_table, photo_folder, with_health
 
 from ulc.errors import InputError
-from ulc.labels.health import health
 from ulc.report.page import make_report
-
-
-def complete_health(folder):
-    """The health.json of the run's own judgement."""
-    return health(folder.judgement, folder.read_json("data.json")["class_names"], 0.5)
-
-
-def with_health(folder):
-    """The run with a health.json that names its first rows."""
-    ids = folder.ids
-    folder.write_json(
-        "health.json",
-        complete_health(folder)
-        | {
-            "outliers": {
-                "rows": 7,
-                "listed": [{"id": ids[0], "label": "<b>", "distance": 4.5}],
-            },
-            "near_duplicates": {
-                "pairs": 9,
-                "listed": [{"ids": ids[1:3], "labels": ["x", "y"], "distance": 0.01}],
-            },
-            "duplicates": {
-                "groups": 3,
-                "rows": 6,
-                "conflicts": 3,
-                "conflicting": [{"ids": ids[3:5], "labels": ["x", "y"], "size": 2}],
-            },
-            "near_pictures": {
-                "groups": 5,
-                "rows": 40,
-                "conflicts": 1,
-                "listed": [
-                    {"ids": ids[5:7], "labels": ["x", "y"], "size": 2},
-                    {"ids": ids[7:27], "labels": ["x"] * 20, "size": 30},
-                ],
-            },
-        },
-    )
-    return folder
 
 
 def section(html):
     found = re.search(r'<section id="odd".*?</section>', html, re.DOTALL)
     return found and found[0]
+
+
+def test_poor_pictures_are_listed_by_kind(tmp_path):
+    folder = photo_folder(tmp_path)
+    kinds = [
+        {"kind": "dark", "rows": 0, "listed": []},
+        {
+            "kind": "blurry",
+            "rows": 40,
+            "listed": [{"id": each, "label": "x", "score": 0.1} for each in folder.ids[:20]],
+        },
+    ]
+    entry = {"poor_pictures": {"found_by": "cleanvision 0.0", "kinds": kinds}}
+    folder.write_json("health.json", complete_health(folder) | entry)
+    shown = section(make_report(folder).html)
+    assert re.findall("<h3>(.*?)</h3>", shown) == ["Blurred pictures (40)"]
+    assert shown.count('src="data:image/webp;base64,') == 12
+
+
+def test_one_line_says_how_to_look_for_poor_pictures(tmp_path):
+    folder = photo_folder(tmp_path)
+    entry = {"poor_pictures": {"note": "pip install <something>."}}
+    folder.write_json("health.json", complete_health(folder) | entry)
+    assert "pip install &lt;something&gt;." in section(make_report(folder).html)
 
 
 def test_the_page_lists_them_with_pictures_and_relative_paths(tmp_path):

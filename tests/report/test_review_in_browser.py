@@ -13,7 +13,7 @@ from browser_pages import (
     suspects,
     write_page,
 )
-from report_runs import flower_table, photo_folder
+from report_runs import flower_table, photo_folder, with_health
 
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -28,8 +28,8 @@ def flowers(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    """A run on photographs, and the path of its page."""
-    folder = photo_folder(tmp_path_factory.mktemp("photos"))
+    """A run on photographs, some of them odd, and the path of its page."""
+    folder = with_health(photo_folder(tmp_path_factory.mktemp("photos")))
     return folder, write_page(folder)
 
 
@@ -265,6 +265,7 @@ def test_a_review_has_labels_without_a_suggestion_that_can_only_be_kept(
         last = page.locator("#cards .card").last
         assert last.locator(".suggested").text_content() == "no other class"
         assert not last.locator("[data-decision=accept]").is_visible()
+        assert last.locator("[data-decision=reject]").text_content() == "Keep"
         assert last.locator(".references").count() == 1
         last.focus()
         page.keyboard.press("a")
@@ -274,3 +275,14 @@ def test_a_review_has_labels_without_a_suggestion_that_can_only_be_kept(
         assert set(decided(page)[:flagged]) == {"accept"}
         made = downloaded(page, tmp_path / "decisions.csv")
     assert [row["decision"] for row in made] == ["accept"] * flagged + ["reject"]
+
+
+def test_almost_equal_pictures_are_shown_those_with_different_labels_first(photo_page):
+    photo_page.click("nav a[href='#odd']")
+    groups = photo_page.locator("h3:has-text('Almost the same picture') ~ ul").first.locator("li")
+    assert groups.first.locator(".badge").text_content() == "different labels"
+    assert groups.nth(1).locator(".badge").count() == 0
+    widths = groups.first.locator("img").evaluate_all("all => all.map(each => each.naturalWidth)")
+    assert len(widths) == 2
+    assert min(widths) > 0
+    assert groups.first.is_visible()

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from ulc.auditing.poor_pictures import poor_picture_entry
 from ulc.auditing.spec import AuditProgress
 from ulc.data.sources.source import Source
 from ulc.labels.near_pictures import find_near_pictures, near_picture_entry
@@ -22,7 +23,7 @@ def look_at_pictures(source: Source, progress: AuditProgress) -> tuple[Source, d
         warning = warn_of_conflicts(near)
         progress.on_note(f"Warning: {warning}")
         source = replace(source, warnings=(*source.warnings, warning))
-    return source, {"near_pictures": near}
+    return source, {"near_pictures": near, "poor_pictures": poor_picture_entry(source)}
 
 
 def warn_of_conflicts(near: dict[str, Any]) -> str:

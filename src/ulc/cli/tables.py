@@ -144,6 +144,10 @@ def health_tables(folder: RunFolder, most: int = 5) -> list[Table | str]:
             f"{near['rows']} pictures are almost the same as another one; in {near['conflicts']} "
             f"of {near['groups']} groups of them the labels differ (health.json)."
         )
+    poor = (content.get("poor_pictures") or {}).get("kinds", [])
+    if any(each["rows"] for each in poor):
+        kinds = ", ".join(f"{each['rows']} {each['kind']}" for each in poor if each["rows"])
+        shown.append(f"Pictures that look poor to cleanvision: {kinds} (health.json).")
     return shown
 
 

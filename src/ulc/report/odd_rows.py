@@ -1,4 +1,4 @@
-"""Outliers, almost equal rows and pictures, and copies in conflict, from health.json."""
+"""Outliers, almost equal rows and pictures, copies in conflict, poor pictures: health.json."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +13,14 @@ from ulc.storage.run_folder import RunFolder
 
 SHOWN = 12  # entries of each list; health.json has up to 100
 ROWS = 8  # rows of a group
+POOR = {  # cleanvision's names in words
+    "dark": "Dark pictures",
+    "light": "Very bright pictures",
+    "blurry": "Blurred pictures",
+    "low_information": "Pictures with hardly any content",
+    "odd_aspect_ratio": "Pictures of an odd shape",
+    "odd_size": "Pictures of an odd size",
+}
 
 
 @dataclass(frozen=True)
@@ -46,19 +54,34 @@ class OddGroup:
 
 
 @dataclass(frozen=True)
+class PoorKind:
+    """A kind of poor pictures: its name in words, how many there are, and the worst of them."""
+
+    title: str
+    total: int
+    worst: list[OddGroup]
+
+
+@dataclass(frozen=True)
 class OddRows:
-    """The first entries of each list, and how many there are in all."""
+    """The first entries of each list, and how many there are in all.
+
+    poor_note: why poor pictures were not looked for; None: they were, or there are no pictures
+    """
 
     outliers: list[OddGroup] = field(default_factory=list)
     near: list[OddGroup] = field(default_factory=list)
     conflicts: list[OddGroup] = field(default_factory=list)
     pictures: list[OddGroup] = field(default_factory=list)
+    poor: list[PoorKind] = field(default_factory=list)
+    poor_note: str | None = None
     totals: dict[str, int] = field(default_factory=dict)
 
     @property
     def any(self) -> bool:
         """Whether there is anything to show."""
-        return bool(self.outliers or self.near or self.conflicts or self.pictures)
+        lists = (self.outliers, self.near, self.conflicts, self.pictures, self.poor)
+        return self.poor_note is not None or any(lists)
 
 
 def find_odd_rows(folder: RunFolder, ids: Sequence[str] | None, root: str) -> OddRows:
@@ -80,7 +103,13 @@ def read_odd_rows(folder: RunFolder, ids: Sequence[str] | None, root: str) -> Od
         health.get(name) or {}
         for name in ("outliers", "near_duplicates", "duplicates", "near_pictures")
     )
+    poor = health.get("poor_pictures") or {}
+    kinds = [each for each in poor.get("kinds", []) if each["rows"]]
     lists = {
+        **{
+            f"poor {each['kind']}": [([row["id"]], [row["label"]], None, 1) for row in first(each)]
+            for each in kinds
+        },
         "outliers": [
             ([each["id"]], [each["label"]], each["distance"], 1) for each in first(outliers)
         ],
@@ -109,7 +138,14 @@ def read_odd_rows(folder: RunFolder, ids: Sequence[str] | None, root: str) -> Od
         "pictures": int(pictures.get("groups", 0)),
         "pictures_in_conflict": int(pictures.get("conflicts", 0)),
     }
-    return OddRows(**{name: list(map(group, each)) for name, each in lists.items()}, totals=totals)
+    groups = {name: list(map(group, each)) for name, each in lists.items()}
+    worst = [
+        PoorKind(
+            POOR.get(each["kind"], each["kind"]), each["rows"], groups.pop(f"poor {each['kind']}")
+        )
+        for each in kinds
+    ]
+    return OddRows(**groups, poor=worst, poor_note=poor.get("note"), totals=totals)
 
 
 def first(entry: dict[str, Any], name: str = "listed") -> Iterable[dict[str, Any]]:

@@ -77,6 +77,20 @@ class NearPictures(Content):
     conflicts: int
 
 
+class PoorKind(Content):
+    """A kind of poor pictures in health.json."""
+
+    kind: str
+    rows: int
+
+
+class PoorPictures(Content):
+    """Poor pictures in health.json."""
+
+    note: str | None = None
+    kinds: list[PoorKind] = []
+
+
 class Health(Content):
     """health.json."""
 
@@ -90,6 +104,7 @@ class Health(Content):
     confused_pairs: list[ConfusedPair]
     duplicates: Duplicates | None = None
     near_pictures: NearPictures | None = None
+    poor_pictures: PoorPictures | None = None
 
 
 class Accuracy(Content):

@@ -14,7 +14,10 @@ class Card {
     const suggested = suggestion(suspect, data.classes);
     this.text(".given", given);
     this.text(".suggested", suggested);
-    this.box.querySelector("[data-decision=accept]").hidden = !hasSuggestion(suspect);
+    if (!hasSuggestion(suspect)) {
+      this.box.querySelector("[data-decision=accept]").hidden = true;
+      this.text("[data-decision=reject]", "Keep");
+    }
     const name = data.named ? suspect.id : `row ${suspect.id}`;
     this.text(".path", suspect.path ? `${name} · ${suspect.path}` : name);
     this.box.setAttribute("aria-label", `${name}: labelled ${given}, suggested ${suggested}`);
