@@ -8,6 +8,7 @@ from ulc.auditing import AuditProgress, audit_spec, run_audit, start_fresh_audit
 from ulc.config import DataSpec, RunSpec
 from ulc.data.in_memory import store_data
 from ulc.importing import named_code
+from ulc.labels.review import check_count, write_review
 from ulc.prediction.run import Run
 from ulc.storage.run_folder import RunFolder
 from ulc.training.loop import TrainingProgress
@@ -63,13 +64,14 @@ def apply_decisions(
     return apply(folder, given, target, accepting=accepting, force=force)
 
 
-def audit(
+def audit(  # noqa: PLR0913 (as the command)
     data: "str | Path | DataSpec | DataFrame | tuple[Any, Any]",
     out: str | Path = "audits",
     *,
     device: str = "auto",
     progress: AuditProgress | None = None,
     fresh: bool = False,
+    review: int | None = None,
     **settings: Any,
 ) -> Run:
     """Find the wrong labels in your own data, and get a trained model.
@@ -77,18 +79,24 @@ def audit(
     data: a folder of class folders, a table, an npz or a Hugging Face data set on the disk; or a
         data frame; or a pair (X, y) of inputs and labels, where X is a frame, vectors (N, D) or
         uint8 images. A frame or pair is written to the folder `data` below `out` first
+    review: write review.csv with so many labels, the lowest scores first, whether they look wrong
+        or not (`Run.review` returns them); None: no such file
     settings: label, text, features and other options of reading (`DataSpec`); embed, network,
         epochs, held_out, options (of ULC), seed; a setting that is not given is chosen to suit
         the data; `run.folder.read_json("audit.json")` holds the choices
 
     A stopped audit is resumed. A finished audit is only read; with `fresh` it is done again.
     """
+    if review is not None:
+        check_count(review)  # before anything is trained
     if not isinstance(data, str | Path | DataSpec):
         data = store_data(data, Path(out) / "data")
     spec = audit_spec(data, **settings)
     if fresh:
         start_fresh_audit(spec, Path(out))
     folder = run_audit(spec, Path(out), device=device, progress=progress)
+    if review is not None:
+        write_review(folder, review)
     return Run(folder, trust=named_code(spec.embed, spec.network.name, spec.data.text_model or ""))
 
 

@@ -221,6 +221,23 @@ def test_the_command_says_what_it_found_and_what_comes_next(ulc):
     assert json.loads(printed.out) == content
     code, printed = ulc("show", content["folder"])
     assert code == 0
+    assert_review_trains_nothing(ulc, common, content)
+
+
+def assert_review_trains_nothing(ulc, common, content):
+    model = Path(content["folder"], "model.safetensors")
+    before = model.stat().st_mtime_ns
+    code, printed = ulc("audit", "data.npz", *common, "--review", 7)
+    assert code == 0
+    assert "Of the 7 labels with the lowest scores" in printed.out
+    assert f"ulc report {content['folder']} --review 7" in printed.out.replace("\n", "")
+    assert model.stat().st_mtime_ns == before
+    table = pd.read_csv(Path(content["folder"], "review.csv"))
+    assert len(table) == 7
+    _, printed = ulc("audit", "data.npz", *common, "--review", 7, "--json")
+    found = json.loads(printed.out)
+    assert found.pop("review")["expected_errors"] == pytest.approx(table.expected_errors.iloc[-1])
+    assert found == content
 
 
 def test_signs_of_collapse_are_counted():

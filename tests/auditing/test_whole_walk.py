@@ -43,6 +43,8 @@ def test_from_photographs_to_fewer_wrong_labels(ulc, tmp_path):
     first = json.loads(printed.out)
     table = pd.read_csv(f"{first['folder']}/labels.csv").set_index("id")
     assert set(table.index) == set(truth)
+    health = json.loads(Path(first["folder"], "health.json").read_text())
+    assert health["near_pictures"]["checked"] == len(truth)
     issues = table[table["is_label_issue"]]
     found = wrong & set(issues.index)
     assert len(found) >= 0.5 * len(wrong)

@@ -84,7 +84,13 @@ def test_a_graph_that_differs_is_not_handed_over(monkeypatch):
         export.export_onnx(model())
 
 
-def tiny_graph():
+def test_a_graph_that_allows_one_batch_size_is_not_handed_over(monkeypatch):
+    monkeypatch.setattr(export, "trace_to_onnx", lambda *_: tiny_graph(batch=2))
+    with pytest.raises(InputError, match=r"of 'mlp' fails on a batch of 1 .*nothing was written"):
+        export.export_onnx(model())
+
+
+def tiny_graph(batch="batch"):
     """An ONNX graph that gives (0, 0, 0) for every row."""
     from onnx import TensorProto, helper
 
@@ -98,8 +104,8 @@ def tiny_graph():
     graph = helper.make_graph(
         [zero, *places, shrink, times],
         "zeros",
-        [helper.make_tensor_value_info("inputs", TensorProto.FLOAT, ["batch", 6])],
-        [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, ["batch", 3])],
+        [helper.make_tensor_value_info("inputs", TensorProto.FLOAT, [batch, 6])],
+        [helper.make_tensor_value_info("probabilities", TensorProto.FLOAT, [batch, 3])],
     )
     opset = helper.make_opsetid("", 18)
     return helper.make_model(graph, opset_imports=[opset], ir_version=10)

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from ulc.report.page import make_report
 
 
-def write_page(folder):
+def write_page(folder, review=None, name="report.html"):
     """The path of the run's page, newly made."""
-    path = folder.path / "report.html"
-    path.write_text(make_report(folder).html, encoding="utf-8")
+    path = folder.path / name
+    path.write_text(make_report(folder, review=review).html, encoding="utf-8")
     return path
 
 

@@ -9,6 +9,7 @@ from PIL import Image
 from ulc.config import DataSpec, RunSpec
 from ulc.data.table_encoding import TableEncoding
 from ulc.labels.confusion import ConfusionModel
+from ulc.labels.health import health
 from ulc.labels.judgement import Judgement
 from ulc.labels.table import as_csv, label_columns
 from ulc.storage.run_folder import RunFolder
@@ -141,3 +142,43 @@ def audit_content(**trainings):
         "why": "the plain model",
         **{name: training | trainings.get(name, {}) for name in ("plain", "ulc_plus")},
     }
+
+
+def complete_health(folder):
+    """The health.json of the run's own judgement."""
+    return health(folder.judgement, folder.read_json("data.json")["class_names"], 0.5)
+
+
+def with_health(folder):
+    """The run with a health.json that names its first rows."""
+    ids = folder.ids
+    folder.write_json(
+        "health.json",
+        complete_health(folder)
+        | {
+            "outliers": {
+                "rows": 7,
+                "listed": [{"id": ids[0], "label": "<b>", "distance": 4.5}],
+            },
+            "near_duplicates": {
+                "pairs": 9,
+                "listed": [{"ids": ids[1:3], "labels": ["x", "y"], "distance": 0.01}],
+            },
+            "duplicates": {
+                "groups": 3,
+                "rows": 6,
+                "conflicts": 3,
+                "conflicting": [{"ids": ids[3:5], "labels": ["x", "y"], "size": 2}],
+            },
+            "near_pictures": {
+                "groups": 5,
+                "rows": 40,
+                "conflicts": 1,
+                "listed": [
+                    {"ids": ids[5:7], "labels": ["x", "y"], "size": 2},
+                    {"ids": ids[7:27], "labels": ["x"] * 20, "size": 30},
+                ],
+            },
+        },
+    )
+    return folder

@@ -44,10 +44,10 @@ def test_the_plane_is_that_of_principal_components_whatever_their_sign():
 
 def test_rows_on_the_map_are_few_and_hold_the_first_suspects_and_all_classes(monkeypatch):
     monkeypatch.setattr(data_map, "POINTS", 60)
-    monkeypatch.setattr(data_map, "SUSPECTS", 20)
+    monkeypatch.setattr(data_map, "MARKED", 20)
     judgement = toy_judgement(900, 5)
     findings = Findings.from_judgement(judgement, tuple("abcde"), np.zeros(5, bool), 0.5)
-    rows = chosen_rows(findings)
+    rows = chosen_rows(findings, findings.suspects)
     assert len(rows) == len(set(rows)) == 60
     assert list(rows[-20:]) == list(findings.suspects[:20])
     assert not findings.issue[rows[:-20]].any()
@@ -78,20 +78,20 @@ def test_vectors_and_tables_have_a_map_with_every_suspect(tmp_path, make):
 def test_embedded_images_of_an_audit_have_a_map(tmp_path):
     folder = photo_folder(tmp_path)
     findings = Findings.of(folder)
-    assert draw_map(folder, findings, folder.ids) is None  # raw images
+    assert draw_map(folder, findings, folder.ids, findings.suspects) is None  # raw images
     vectors = np.random.default_rng(0).normal(0, 1, (len(findings), 8)).astype(np.float16)
     np.savez(folder.path / "features.npz", X=vectors, y=findings.given)
-    assert draw_map(folder, findings, folder.ids).rows == len(findings)
+    assert draw_map(folder, findings, folder.ids, findings.suspects).rows == len(findings)
 
 
 def test_data_that_moved_or_are_all_equal_have_no_map(tmp_path):
     folder = vector_run(tmp_path)
     findings = Findings.of(folder)
-    assert draw_map(folder, findings, None) is not None
+    assert draw_map(folder, findings, None, findings.suspects) is not None
     np.savez(tmp_path / "x.npz", X=np.ones((120, 40)), y=findings.given)
-    assert draw_map(folder, findings, None) is None
+    assert draw_map(folder, findings, None, findings.suspects) is None
     (tmp_path / "x.npz").unlink()
-    assert draw_map(folder, findings, None) is None
+    assert draw_map(folder, findings, None, findings.suspects) is None
     assert 'id="map"' not in make_report(folder).html
 
 

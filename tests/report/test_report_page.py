@@ -118,6 +118,20 @@ def test_a_suspect_says_what_labels_csv_says(flowers, html):
         assert np.allclose([each[key] for each in listed], table[column])
 
 
+def test_a_review_lists_the_lowest_scores_flagged_or_not(flowers):
+    flagged = int(flowers.judgement.issues(0.5).sum())
+    page = make_report(flowers, review=flagged + 10)
+    score = np.sort(flowers.judgement.clean_probability)[: flagged + 10]
+    listed = suspects(page.html)
+    assert np.allclose([each["score"] for each in listed], score, atol=1e-6)
+    assert sum(each["given"] == each["suggested"] for each in listed) == 10
+    assert page.listed == page.suspects == flagged + 10
+    wrong = f"About {(1 - score.astype(float)).sum():,.0f} of them are expected to be wrong"
+    assert wrong in page.html
+    assert page.html.count('class="suspect"') == flagged + 10  # on the map
+    assert "expected to be wrong" not in make_report(flowers).html
+
+
 def page_data(html):
     found = [text for attrs, text in Reader(html).all("script") if attrs.get("id") == "page-data"]
     return json.loads(found[0])

@@ -13,7 +13,7 @@ from browser_pages import (
     suspects,
     write_page,
 )
-from report_runs import flower_table, photo_folder
+from report_runs import flower_table, photo_folder, with_health
 
 pytestmark = pytest.mark.slow
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -28,9 +28,16 @@ def flowers(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory):
-    """A run on photographs, and the path of its page."""
-    folder = photo_folder(tmp_path_factory.mktemp("photos"))
+    """A run on photographs, some of them odd, and the path of its page."""
+    folder = with_health(photo_folder(tmp_path_factory.mktemp("photos")))
     return folder, write_page(folder)
+
+
+@pytest.fixture(scope="module")
+def wide_review(photos):
+    """The path of a page with six labels more than look wrong."""
+    folder, _ = photos
+    return write_page(folder, len(suspects(folder)) + 6, "review.html")
 
 
 @pytest.fixture
@@ -229,10 +236,10 @@ def test_on_a_telephone_a_bar_decides_about_the_label_at_the_top(chromium, reque
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_photographs_and_dialogs_are_accessible(chromium, axe, photos, scheme, width):
+def test_photographs_and_dialogs_are_accessible(chromium, axe, wide_review, scheme, width):
     size = {"width": width, "height": 900}
     options = {"color_scheme": scheme, "viewport": size, "bypass_csp": True}
-    with opened(chromium, photos[1], **options) as page:
+    with opened(chromium, wide_review, **options) as page:
         page.click("#review")
         for key in "asdr":
             page.keyboard.press(key)
@@ -245,3 +252,37 @@ def test_photographs_and_dialogs_are_accessible(chromium, axe, photos, scheme, w
         assert page.locator("#relabel-note").is_visible()
         assert_accessible(page, axe, checks=8)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_review_has_labels_without_a_suggestion_that_can_only_be_kept(
+    chromium, photos, wide_review, tmp_path
+):
+    flagged = len(suspects(photos[0]))
+    with opened(chromium, wide_review) as page:
+        assert page.locator("#review").text_content() == f"Review {flagged + 6} labels"
+        assert page.locator("#accept-all").text_content() == f"Accept these {flagged}"
+        page.select_option("#page-size", "96")
+        last = page.locator("#cards .card").last
+        assert last.locator(".suggested").text_content() == "no other class"
+        assert not last.locator("[data-decision=accept]").is_visible()
+        assert last.locator("[data-decision=reject]").text_content() == "Keep"
+        assert last.locator(".references").count() == 1
+        last.focus()
+        page.keyboard.press("a")
+        assert decided(page)[-1] == "reject"
+        page.click("#accept-all")
+        assert decided(page)[flagged:] == [""] * 5 + ["reject"]
+        assert set(decided(page)[:flagged]) == {"accept"}
+        made = downloaded(page, tmp_path / "decisions.csv")
+    assert [row["decision"] for row in made] == ["accept"] * flagged + ["reject"]
+
+
+def test_almost_equal_pictures_are_shown_those_with_different_labels_first(photo_page):
+    photo_page.click("nav a[href='#odd']")
+    groups = photo_page.locator("h3:has-text('Almost the same picture') ~ ul").first.locator("li")
+    assert groups.first.locator(".badge").text_content() == "different labels"
+    assert groups.nth(1).locator(".badge").count() == 0
+    widths = groups.first.locator("img").evaluate_all("all => all.map(each => each.naturalWidth)")
+    assert len(widths) == 2
+    assert min(widths) > 0
+    assert groups.first.is_visible()

@@ -3,11 +3,13 @@
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from ulc.algorithms import configure
 from ulc.auditing import choices
+from ulc.auditing.pictures import look_at_pictures
 from ulc.auditing.spec import AuditProgress, AuditSpec, Choice
 from ulc.auditing.workspace import Workspace
 from ulc.config import DataSpec, RunSpec
@@ -42,12 +44,14 @@ class AuditData:
 
     plain_spec: cross entropy; robust_spec: ULC+
     choices: all choices of the audit
+    pictures: entries of health.json about pictures; empty: the inputs are no images
     """
 
     prepared: Prepared
     plain_spec: RunSpec
     robust_spec: RunSpec
     choices: tuple[Choice, ...]
+    pictures: dict[str, Any]
 
 
 def read_source(
@@ -77,8 +81,9 @@ def read_source(
 
 
 def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspace) -> AuditData:
-    """Embed images if that was chosen, choose the trainings, and prepare the data."""
-    data, source = spec.data, audit_source.source
+    """Look at images, embed them if that was chosen, choose the trainings, prepare the data."""
+    data = spec.data
+    source, pictures = look_at_pictures(audit_source.source, workspace.progress)
     if audit_source.embedder is not None:
         data, source = embed_source(source, audit_source.embedder, workspace)
     shape = source.inputs.shape[1:]
@@ -95,7 +100,8 @@ def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspac
     robust_spec = settings("ulc_plus", shape, training_rows, epochs, spec.options)
     robust_spec = robust_spec.model_copy(update=common)
     prepared = prepare(plain_spec, workspace.device, source=source)
-    return AuditData(prepared, plain_spec, robust_spec, (audit_source.choice, *new_choices))
+    all_choices = (audit_source.choice, *new_choices)
+    return AuditData(prepared, plain_spec, robust_spec, all_choices, pictures)
 
 
 def embed_source(

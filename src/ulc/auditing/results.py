@@ -1,6 +1,6 @@
 """The files that an audit writes at its end."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ulc.auditing.data import AuditData
@@ -38,7 +38,7 @@ def write_audit(folder: RunFolder, results: AuditResults) -> None:
             folder.write(name, run.read(name))
     spec = run.spec.model_copy(update={"data": results.spec.data})
     folder.write("spec.toml", spec.write().encode())
-    results.judgement.labels.write(folder)
+    replace(results.judgement.labels, other_health=results.data.pictures).write(folder)
     # behind labels.csv
     folder.write_json("confusion.json", results.judgement.confusion.model_dump(mode="json"))
     # for `ulc predict`

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -13,7 +13,7 @@ from ulc.cli.embed_command import embed
 from ulc.cli.export_command import export
 from ulc.cli.figure_command import figure
 from ulc.cli.noise_command import noise
-from ulc.cli.options import Device, Json, Quiet, Trust
+from ulc.cli.options import Device, Json, Quiet, Review, Trust
 from ulc.cli.predict_command import predict
 from ulc.cli.report_command import report
 from ulc.cli.screen import cell, console, say
@@ -23,6 +23,10 @@ from ulc.cli.train_command import algorithm_title, print_results, progress_bars,
 from ulc.cli.tune_command import tune
 from ulc.errors import InputError, first_line
 from ulc.stopping import exit_at_signals
+
+if TYPE_CHECKING:
+    from ulc.labels.review import Review as ChosenReview
+    from ulc.storage.run_folder import RunFolder
 
 app = typer.Typer(
     add_completion=False,
@@ -74,19 +78,24 @@ def show(
             "`ulc apply` needs the names as they are."
         ),
     ] = None,
+    review: Review = None,
     as_json: Json = False,
 ) -> None:
     """Show the results of a run."""
     from ulc.cli import tables
+    from ulc.labels.review import write_review
     from ulc.storage.run_folder import RunFolder
 
     folder = RunFolder.open(run)
+    chosen = None if review is None else write_review(folder, review)
     if spreadsheet is not None:
         tables.write_spreadsheet(folder, spreadsheet)
     title = algorithm_title(folder.spec)
     if as_json:
-        content = tables.as_json(title, folder)
-        print(json.dumps([content | {"health": folder.read_json("health.json")}]))
+        content = tables.as_json(title, folder) | {"health": folder.read_json("health.json")}
+        if chosen is not None:
+            content["review"] = tables.describe_review(folder, chosen)
+        print(json.dumps([content]))
         return
     audited = folder.has("audit.json")
     if not audited:
@@ -95,9 +104,26 @@ def show(
     for each in tables.health_tables(folder):
         screen.print(each)
     if audited:
-        print_audit(folder, labels)
-    elif labels:
-        screen.print(tables.suspects_table(folder, labels))
+        print_audit(folder, labels, chosen)
+    else:
+        print_labels(folder, labels, chosen)
+
+
+def print_labels(folder: "RunFolder", labels: int, review: "ChosenReview | None") -> None:
+    """Print the most suspicious labels of a run, or those of a review.
+
+    review: None: there is no review
+    """
+    from ulc.cli import tables
+
+    screen = console()
+    if review is None:
+        if labels:
+            screen.print(tables.suspects_table(folder, labels))
+        return
+    screen.print(tables.review_table(folder, review))
+    for line in tables.review_lines(folder, review):
+        screen.print(cell(line), soft_wrap=True, highlight=False)
 
 
 @app.command()

@@ -18,6 +18,7 @@ from ulc.cli.options import (
     Label,
     Network,
     Quiet,
+    Review,
     Separator,
     Setting,
     Size,
@@ -31,6 +32,7 @@ from ulc.cli.screen import cell, console, say
 
 if TYPE_CHECKING:
     from ulc.auditing import AuditProgress
+    from ulc.labels.review import Review as ChosenReview
     from ulc.storage.run_folder import RunFolder
 
 
@@ -74,6 +76,7 @@ def audit(
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     setting: Setting = None,
+    review: Review = None,
     fresh: Annotated[
         bool,
         typer.Option(
@@ -123,7 +126,7 @@ def audit(
         start_fresh_audit(spec, out)
     progress = None if quiet or as_json else printing_progress()
     folder = run_audit(spec, out, device=device, progress=progress)
-    print_result(folder, as_json=as_json, quiet=quiet)
+    print_result(folder, as_json=as_json, quiet=quiet, review=review)
 
 
 def resume_audit(path: Path, device: str, *, trust: bool, as_json: bool, quiet: bool) -> None:
@@ -142,14 +145,26 @@ def resume_audit(path: Path, device: str, *, trust: bool, as_json: bool, quiet: 
     print_result(folder, as_json=as_json, quiet=quiet)
 
 
-def print_result(folder: "RunFolder", *, as_json: bool, quiet: bool) -> None:
-    """Print the result of an audit that has just ended or was finished before."""
+def print_result(
+    folder: "RunFolder", *, as_json: bool, quiet: bool, review: int | None = None
+) -> None:
+    """Print the result of an audit that has just ended or was finished before.
+
+    review: how many labels to list in review.csv; None: there is no such list
+    """
+    from ulc.cli import tables
+    from ulc.labels.review import write_review
+
+    chosen = None if review is None else write_review(folder, review)
     if as_json:
-        print(json.dumps(describe_result(folder)))
+        content = describe_result(folder)
+        if chosen is not None:
+            content["review"] = tables.describe_review(folder, chosen)
+        print(json.dumps(content))
     elif quiet:
         say(cell(folder.path))
     else:
-        print_audit(folder, labels=10)
+        print_audit(folder, labels=10, review=chosen)
 
 
 def describe_result(folder: "RunFolder") -> dict[str, Any]:
@@ -160,14 +175,20 @@ def describe_result(folder: "RunFolder") -> dict[str, Any]:
     return {"folder": str(folder.path), **found, **content}
 
 
-def print_audit(folder: "RunFolder", labels: int) -> None:
-    """Print the result of an audit, and the next commands."""
+def print_audit(folder: "RunFolder", labels: int, review: "ChosenReview | None" = None) -> None:
+    """Print the result of an audit, and the next commands.
+
+    labels: how many suspicious labels to list
+    review: labels to list in their place; None: there is no such list
+    """
     from ulc.cli import tables
 
     screen = console()
     content, health = folder.read_json("audit.json"), folder.read_json("health.json")
     count, issues = health["labels"], health["issues"]
-    if issues and labels:
+    if review is not None:
+        screen.print(tables.review_table(folder, review))
+    elif issues and labels:
         screen.print(tables.suspects_table(folder, min(labels, issues)))
     data, trust = content["data"]["path"] or content["data"]["source"], trust_option(folder)
     lines = [
@@ -177,9 +198,11 @@ def print_audit(folder: "RunFolder", labels: int) -> None:
         f"Handed over: {content['why']}.",
         *(f"Warning: {warning}" for warning in describe_warnings(content)),
         *tables.other_data_lines(folder),
+        *([] if review is None else tables.review_lines(folder, review)),
         "",
         f"All labels, most suspicious first: {folder.path / 'labels.csv'}",
-        f"Look through them:                 ulc report {folder.path}",
+        f"Look through them:                 ulc report {folder.path}"
+        + ("" if review is None else f" --review {len(review.rows)}"),
         f"Take over decisions:               ulc apply {folder.path} decisions.csv",
         f"Predict new data:                  ulc predict {folder.path} NEWDATA{trust}",
     ]

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 def export(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     onnx: Annotated[
-        Path | None, typer.Option(help="FILE.onnx: from raw inputs to class probabilities.")
+        Path | None,
+        typer.Option(
+            help="FILE.onnx: from raw inputs to class probabilities. Raw inputs of a run on "
+            "embedded images are photographs of any size."
+        ),
     ] = None,
     safetensors: Annotated[
         Path | None,
@@ -39,7 +43,7 @@ def export(
     model = Model.load(folder, trust=trust)
     content: dict[str, Any] = {"run": str(run)}
     if onnx is not None:
-        content |= write_onnx(folder, model, onnx, prior)
+        content |= write_onnx(folder, model, onnx, prior, trust=trust)
     if safetensors is not None:
         model.save_file(safetensors)
         content["safetensors"] = str(safetensors)
@@ -47,7 +51,10 @@ def export(
         print(json.dumps(content))
     elif not quiet:
         if onnx is not None:
-            say(f"{cell(onnx)}: differs from PyTorch by at most {content['difference']:.1g}")
+            say(
+                f"{cell(onnx)}: takes {content['inputs']}, differs from PyTorch by at most "
+                f"{content['difference']:.1g}"
+            )
         if safetensors is not None:
             say(f"{cell(safetensors)}: weights, with the description of the model in the header")
 
@@ -68,15 +75,34 @@ def check_files(files: dict[str, Path], prior: str) -> None:
         check_output_file(option, path)
 
 
-def write_onnx(folder: "RunFolder", model: "Model", path: Path, prior: str) -> dict[str, Any]:
+def write_onnx(
+    folder: "RunFolder", model: "Model", path: Path, prior: str, *, trust: bool
+) -> dict[str, Any]:
     """Write the ONNX graph; return facts about it."""
     from ulc.labels.prior import check_prior_name
-    from ulc.prediction.export import export_onnx
+    from ulc.prediction.export import check_onnx_packages, export_onnx
+    from ulc.prediction.photo_graph import find_photo_input
 
+    check_onnx_packages()
     metadata = {}
     if folder.has("encoding.json"):
         # It tells how a row of the table becomes an input of the graph.
         metadata["encoding"] = json.dumps(folder.read_json("encoding.json"))
-    made = export_onnx(model, prior=check_prior_name(prior), metadata=metadata)
+    photos = find_photo_input(folder, trust=trust)
+    made = export_onnx(model, prior=check_prior_name(prior), metadata=metadata, inputs=photos)
     made.write(path)
-    return {"onnx": str(path), "prior": prior, "difference": made.difference}
+    return {
+        "onnx": str(path),
+        "inputs": describe_inputs(model) if photos is None else "photographs of any size",
+        "prior": prior,
+        "difference": made.difference,
+    }
+
+
+def describe_inputs(model: "Model") -> str:
+    """The inputs of the model itself, in words."""
+    preprocessing = model.spec.preprocessing
+    if preprocessing.kind == "vector":
+        return f"vectors of {preprocessing.shape[0]} numbers"
+    channels, height, width = preprocessing.shape
+    return f"images of {channels} x {height} x {width} bytes"

@@ -31,6 +31,14 @@ Trust = Annotated[
         help="Run code of somebody's own (module:Class) that a file of the run or spec names.",
     ),
 ]
+Review = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="List the labels with the lowest scores, this many, whether they look wrong or not, "
+        "with the number of errors to expect among them. Trains nothing.",
+    ),
+]
 NoiseText = Annotated[
     str | None,
     typer.Option(

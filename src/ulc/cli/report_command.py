@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ulc.cli.options import Review
 from ulc.cli.screen import cell, say
 
 
@@ -16,6 +17,7 @@ def report(
     limit: Annotated[
         int, typer.Option(min=0, help="How many suspicious labels to show; labels.csv holds all.")
     ] = 1000,
+    review: Review = None,
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Show the page in the browser.")
     ] = False,
@@ -32,11 +34,12 @@ def report(
     folder = open_run(run)
     target = out or folder.path / "report.html"
     check_output_file("--out", target, endings=(".html", ".htm"))
-    page = make_report(folder, limit)
+    page = make_report(folder, limit, review)
     content = page.html.encode()
     write_whole(target, content)
     say(
-        f"{cell(target)}: {page.listed} of {page.suspects} suspicious labels, "
+        f"{cell(target)}: {page.listed} of {page.suspects} "
+        f"{'suspicious labels' if review is None else 'labels with the lowest scores'}, "
         f"{len(content) / 1e6:.1f} MB"
     )
     if open_page:

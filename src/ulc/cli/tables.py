@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,15 @@ from rich.table import Table
 
 from ulc.cli.screen import cell
 from ulc.experiments.tables import nested_value
-from ulc.labels.table import label_rows
+from ulc.labels.judgement import Judgement
+from ulc.labels.review import NAME as REVIEW_FILE
+from ulc.labels.review import Review, review_columns
+from ulc.labels.table import as_rows, label_rows
 from ulc.storage.files import check_output_file, write_whole
 from ulc.storage.run_folder import RunFolder
 from ulc.training.placing import first_folder
 
+MOST_REVIEWED = 30  # rows of a review on the screen; its file holds all
 # Title of the row, and the keys that lead to its number in summary.json.
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("training prior: all", ("training", "last", "accuracy")),
@@ -63,6 +67,42 @@ def suspects_table(folder: RunFolder, most: int) -> Table:
     """The `most` most suspicious labels of a finished run."""
     names, judgement = folder.read_json("data.json")["class_names"], folder.judgement
     title = f"Most suspicious labels (score: {judgement.score_kind})"
+    ids = folder.ids
+    if ids is not None and len(ids) != len(judgement.given):
+        raise folder.damaged("ids.json", ValueError(f"{len(ids)} ids, not {len(judgement.given)}"))
+    rows = label_rows(judgement, names, folder.threshold, ids)
+    return labels_table(title, judgement, islice(rows, most))
+
+
+def review_table(folder: RunFolder, review: Review) -> Table:
+    """The first labels of a review."""
+    judgement = folder.judgement
+    title = f"Labels with the lowest scores (score: {judgement.score_kind})"
+    rows = as_rows(review_columns(folder, review))
+    return labels_table(title, judgement, islice(rows, MOST_REVIEWED))
+
+
+def review_lines(folder: RunFolder, review: Review) -> list[str]:
+    """How many errors to expect in a review, and its file."""
+    count = len(review.rows)
+    return [
+        f"Of the {count} labels with the lowest scores, about {review.errors:.0f} are expected to "
+        "be wrong (the sum of 1 − score).",
+        f"All {count} of them:".ljust(35) + str(folder.path / REVIEW_FILE),
+    ]
+
+
+def describe_review(folder: RunFolder, review: Review) -> dict[str, Any]:
+    """A review for `--json`."""
+    return {
+        "labels": len(review.rows),
+        "expected_errors": round(review.errors, 6),
+        "file": str(folder.path / REVIEW_FILE),
+    }
+
+
+def labels_table(title: str, judgement: Judgement, rows: Iterable[Mapping[str, Any]]) -> Table:
+    """A table of rows of labels.csv, without columns that the judgement does not estimate."""
     table = Table(title=title, title_justify="left")
     numbers = {"score": "label_score", "epistemic": "epistemic", "aleatoric": "aleatoric"}
     for name in ("epistemic", "aleatoric"):
@@ -70,11 +110,7 @@ def suspects_table(folder: RunFolder, most: int) -> Table:
             del numbers[name]
     for name in ("id", "given", "suggested", *numbers):
         table.add_column(name, justify="left" if name in ("given", "suggested") else "right")
-    ids = folder.ids
-    if ids is not None and len(ids) != len(judgement.given):
-        raise folder.damaged("ids.json", ValueError(f"{len(ids)} ids, not {len(judgement.given)}"))
-    rows = label_rows(judgement, names, folder.threshold, ids)
-    for row in islice(rows, most):
+    for row in rows:
         values = [row[name] for name in numbers.values()]
         cells = ["–" if value is None else f"{value:.3f}" for value in values]
         names_of_row = map(cell, (str(row["id"]), row["given_label"], row["suggested_label"]))
@@ -83,7 +119,7 @@ def suspects_table(folder: RunFolder, most: int) -> Table:
 
 
 def health_tables(folder: RunFolder, most: int = 5) -> list[Table | str]:
-    """A summary of health.json: worst classes, confused pairs, copies with different labels.
+    """A summary of health.json: worst classes, confused pairs, copies, almost equal pictures.
 
     most: largest number of classes and of pairs
     """
@@ -102,6 +138,16 @@ def health_tables(folder: RunFolder, most: int = 5) -> list[Table | str]:
             f"{copies['rows']} rows have exact copies; in {copies['conflicts']} of "
             f"{copies['groups']} groups of copies the labels differ (health.json)."
         )
+    near = content.get("near_pictures")
+    if near and near["rows"]:
+        shown.append(
+            f"{near['rows']} pictures are almost the same as another one; in {near['conflicts']} "
+            f"of {near['groups']} groups of them the labels differ (health.json)."
+        )
+    poor = (content.get("poor_pictures") or {}).get("kinds", [])
+    if any(each["rows"] for each in poor):
+        kinds = ", ".join(f"{each['rows']} {each['kind']}" for each in poor if each["rows"])
+        shown.append(f"Pictures that look poor to cleanvision: {kinds} (health.json).")
     return shown
 
 

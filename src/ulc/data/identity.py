@@ -16,7 +16,8 @@ from ulc.config import DataSpec, Spec
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
 
-NOT_CONTENT = {"name", "inputs", "notes", "warnings"}  # sentences about the data are no data
+# Sentences about the data are no data, and what matters of pictures is in the inputs.
+NOT_CONTENT = {"name", "inputs", "notes", "warnings", "pictures"}
 SETTLED = 1.0  # seconds; a file that changed later before it was read may be changing still
 
 

@@ -145,6 +145,7 @@ def label(
         ids=None if source.ids is None else tuple(source.ids[i] for i in kept),
         verified=verified,
         nearly_empty=None if source.nearly_empty is None else source.nearly_empty[kept],
+        pictures=None if source.pictures is None else tuple(source.pictures[i] for i in kept),
     )
     return Labelled(cut, given, true)
 

@@ -1,7 +1,7 @@
 """The files about labels that a run writes."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -26,6 +26,7 @@ class LabelFiles:
     inputs: (N, …) inputs of the rows, to find copies; None: copies are not searched
     nearly_empty: (N,) mask of the rows whose inputs say nothing about their labels; None: no row
     odd_rows: whether outliers and almost equal rows are sought among `inputs`
+    other_health: further entries of health.json
     """
 
     judgement: Judgement
@@ -36,6 +37,7 @@ class LabelFiles:
     inputs: NDArray[Any] | None = None
     nearly_empty: NDArray[np.bool_] | None = None
     odd_rows: bool = False
+    other_health: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def judgement_with_verified(self) -> Judgement:
@@ -67,7 +69,7 @@ class LabelFiles:
             content["nearly_empty"] = {"rows": len(rows), "ids": names}
         if self.odd_rows and self.inputs is not None and copies is not None:
             content |= self.find_odd_rows(self.inputs, copies)
-        folder.write_json("health.json", content)
+        folder.write_json("health.json", content | dict(self.other_health))
         if self.verified is not None:
             folder.write_json("verified.json", np.flatnonzero(self.verified).tolist())
 

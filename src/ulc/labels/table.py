@@ -48,7 +48,11 @@ def label_rows(
     ids: Sequence[str] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The rows of `label_columns` as dictionaries; None in place of NaN."""
-    columns = label_columns(judgement, class_names, threshold, ids)
+    yield from as_rows(label_columns(judgement, class_names, threshold, ids))
+
+
+def as_rows(columns: Columns) -> Iterator[dict[str, Any]]:
+    """The rows of a table as dictionaries; None in place of NaN."""
     for row in zip(*map(python_values, columns.values()), strict=True):
         yield dict(zip(columns, row, strict=True))
 

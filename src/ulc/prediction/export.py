@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -25,7 +25,56 @@ from ulc.training.model import Model
 
 PACKAGES = ("onnx", "onnxruntime", "onnxscript")
 BATCHES = (1, 3, 16)  # batch sizes at which the graph is compared with PyTorch
-TOLERANCE = 1e-4  # largest allowed difference between two probabilities
+
+
+class GraphInput(Protocol):
+    """What the inputs of a graph are, and how they become the model's inputs.
+
+    dynamic: names of the first axes of the inputs, whose lengths may be any
+    tolerance: largest allowed difference between two probabilities
+    """
+
+    @property
+    def dynamic(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def tolerance(self) -> float: ...  # noqa: D102
+
+    def module(self, graph: nn.Module) -> nn.Module:
+        """Return the module to trace; graph: from the model's inputs to probabilities."""
+
+    def draw(self, rows: int) -> NDArray[Any]:
+        """Draw random inputs."""
+
+    def to_model(self, inputs: NDArray[Any]) -> NDArray[Any]:
+        """Return the model's inputs as `ulc predict` makes them of these inputs."""
+
+    def metadata(self) -> dict[str, str]:
+        """Return texts about the inputs to store in the file."""
+
+
+@dataclass(frozen=True)
+class ModelInputs:
+    """The model's own inputs as the input of a graph."""
+
+    preprocessing: Preprocessing
+    dynamic = ("batch",)
+    tolerance = 1e-4
+
+    def module(self, graph: nn.Module) -> nn.Module:
+        """Return the graph itself."""
+        return graph
+
+    def draw(self, rows: int) -> NDArray[Any]:
+        """Draw `rows` images of random pixels, or vectors with the training set's mean and std."""
+        return random_inputs(self.preprocessing, rows)
+
+    def to_model(self, inputs: NDArray[Any]) -> NDArray[Any]:
+        """Return the inputs themselves."""
+        return inputs
+
+    def metadata(self) -> dict[str, str]:
+        """Return nothing: the shape of the input says it all."""
+        return {}
 
 
 class Graph(nn.Module):
@@ -77,27 +126,33 @@ class OnnxFile:
 
 
 def export_onnx(
-    model: Model, *, prior: Prior = "training", metadata: dict[str, str] | None = None
+    model: Model,
+    *,
+    prior: Prior = "training",
+    metadata: dict[str, str] | None = None,
+    inputs: GraphInput | None = None,
 ) -> OnnxFile:
     """Export one graph from raw inputs to probabilities; raise if PyTorch's probabilities differ.
 
     metadata: texts to store in the file beside class names, prior and version
+    inputs: what the graph takes; None: the model's own inputs
     """
     check_onnx_packages()
     import onnx
 
     model.networks.cpu()
-    proto = trace_to_onnx(Graph(model, prior), model.spec.preprocessing)
+    inputs = inputs or ModelInputs(model.spec.preprocessing)
+    proto = trace_to_onnx(inputs.module(Graph(model, prior)), inputs)
     about = {
         "class_names": json.dumps(model.spec.class_names, ensure_ascii=False),
         "prior": prior if isinstance(prior, str) else json.dumps(list(prior)),
         "ulc": version("ulc"),
     }
-    onnx.helper.set_model_props(proto, about | (metadata or {}))
+    onnx.helper.set_model_props(proto, about | inputs.metadata() | (metadata or {}))
     onnx.checker.check_model(proto)
     content = proto.SerializeToString()
-    difference = compare_with_pytorch(content, model, prior)
-    if not difference <= TOLERANCE:
+    difference = compare_with_pytorch(content, model, prior, inputs)
+    if not difference <= inputs.tolerance:
         raise InputError(
             f"the ONNX graph of '{model.spec.network.name}' differs from PyTorch by "
             f"{difference:.1g}; nothing was written: export it with --safetensors"
@@ -105,19 +160,20 @@ def export_onnx(
     return OnnxFile(content, difference)
 
 
-def trace_to_onnx(graph: Graph, preprocessing: Preprocessing) -> Any:
-    """Trace the graph into an ONNX model that takes every batch size."""
-    example = torch.from_numpy(random_inputs(preprocessing, 2))
+def trace_to_onnx(module: nn.Module, inputs: GraphInput) -> Any:
+    """Trace the module into an ONNX model that takes every length of the dynamic axes."""
+    example = torch.from_numpy(inputs.draw(2))
+    dynamic = {axis: torch.export.Dim(name) for axis, name in enumerate(inputs.dynamic)}
     try:
-        with silence_exporter(), evaluating(graph), torch.no_grad():
+        with silence_exporter(), evaluating(module), torch.no_grad():
             program = torch.onnx.export(
-                graph,
+                module,
                 (example,),
                 dynamo=True,
                 verbose=False,
                 input_names=["inputs"],
                 output_names=["probabilities"],
-                dynamic_shapes=({0: torch.export.Dim("batch")},),
+                dynamic_shapes=(dynamic,),
             )
     except Exception as error:
         # The exporter raises many types for a user's own network that it cannot trace.
@@ -130,16 +186,22 @@ def trace_to_onnx(graph: Graph, preprocessing: Preprocessing) -> Any:
     return program.model_proto
 
 
-def compare_with_pytorch(content: bytes, model: Model, prior: Prior) -> float:
+def compare_with_pytorch(content: bytes, model: Model, prior: Prior, inputs: GraphInput) -> float:
     """Return the largest difference between onnxruntime's and PyTorch's probabilities."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     differences = []
     for rows in BATCHES:
-        inputs = random_inputs(model.spec.preprocessing, rows)
-        (found,) = session.run(None, {"inputs": inputs})
-        wanted = model.predict_proba(inputs, prior=prior)
+        drawn = inputs.draw(rows)
+        try:
+            (found,) = session.run(None, {"inputs": drawn})
+        except Exception as error:  # the types are private; a network may allow one batch size
+            raise InputError(
+                f"the ONNX graph of '{model.spec.network.name}' fails on a batch of {rows} "
+                f"({first_line(error)}); nothing was written: export it with --safetensors"
+            ) from error
+        wanted = model.predict_proba(inputs.to_model(drawn), prior=prior)
         differences.append(np.abs(found - wanted).max())
     return float(max(differences))
 

@@ -10,6 +10,7 @@ from ulc.errors import InputError
 from ulc.importing import Trust
 from ulc.labels.judgement import Judgement
 from ulc.labels.prior import Prior
+from ulc.labels.review import find_review, review_columns
 from ulc.storage.run_folder import Records, RunFolder
 from ulc.training.model import Model
 
@@ -60,6 +61,17 @@ class Run:
     def model(self) -> Model:
         """The trained model."""
         return Model.load(self.folder, trust=self.trust)
+
+    def review(self, count: int) -> "DataFrame":
+        """Return the labels most worth a look: the `count` lowest scores, the lowest first.
+
+        The columns are those of labels.csv and `expected_errors`, the number of errors to expect
+        from the first row to this one (the sum of 1 − score). Labels that a person has checked are
+        left out.
+        """
+        from pandas import DataFrame
+
+        return DataFrame(review_columns(self.folder, find_review(self.folder, count)))
 
     def predict(
         self,

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from ulc.errors import InputError
 from ulc.labels.health import frequent_pairs
+from ulc.labels.review import find_review
 from ulc.report import figures, training_record
 from ulc.report.data_map import draw_map
 from ulc.report.examples import Examples, find_examples
@@ -47,15 +48,18 @@ SCRIPTS = ("decisions.js", "cards.js", "gallery.js", "dialogs.js", "map.js", "pa
 
 @dataclass(frozen=True)
 class Report:
-    """The page, the number of suspects on it, and the number of all suspects."""
+    """The page, the number of labels in its gallery, and how many it was asked for."""
 
     html: str
     listed: int
     suspects: int
 
 
-def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
-    """The page of a finished run, with at most `limit` suspects."""
+def make_report(folder: RunFolder, limit: int = LIMIT, review: int | None = None) -> Report:
+    """The page of a finished run, with at most `limit` suspects in its gallery.
+
+    review: the gallery has so many labels with the lowest scores instead; None: the suspects
+    """
     try:
         check_finished(folder)
         findings = Findings.of(folder)
@@ -65,7 +69,8 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
         content = {**facts(folder, findings), **plots(folder, findings)}
     except InputError as error:
         raise explain_version(folder, error) from None
-    rows = findings.suspects[:limit]
+    reviewed = None if review is None else find_review(folder, review)
+    rows = findings.suspects[:limit] if reviewed is None else reviewed.rows
     ids = None if every is None else [every[row] for row in rows]
     changed = note_of_change(folder)
     examples = Examples(note=changed) if changed else find_examples(folder, rows, ids)
@@ -73,7 +78,8 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
     if not changed and not examples.columns:
         references = reference_pictures(folder, findings, rows, every)
     root, names = ("", None) if ids is None else split_root(ids)
-    content["map"] = None if changed else draw_map(folder, findings, every)
+    marked = findings.suspects if reviewed is None else rows
+    content["map"] = None if changed else draw_map(folder, findings, every, marked)
     content["odd"] = find_odd_rows(folder, every, root)
     del every
     examples = replace(examples, paths=split_root(examples.paths)[1])
@@ -84,12 +90,14 @@ def make_report(folder: RunFolder, limit: int = LIMIT) -> Report:
         "references": references,
         "as_rows": bool(examples.columns),
         "columns": examples.columns[:COLUMNS],
+        "review": reviewed,
+        "labels_count": len(marked),
     }
     empty = render(content, findings, examples, "[]", 0)
     room = LARGEST - len(empty.encode()) - 100  # digits of the count
-    listed = list_suspects(findings, names, examples, most=limit, room=room)
+    listed = list_suspects(findings, rows, names, examples, room=room)
     html = render(content, findings, examples, listed.as_json(), len(listed.records))
-    return Report(html, len(listed.records), len(findings.suspects))
+    return Report(html, len(listed.records), len(marked))
 
 
 def note_of_change(folder: RunFolder) -> str | None:

@@ -10,6 +10,7 @@ import numpy as np
 from ulc.report.examples import Examples
 from ulc.report.findings import Findings
 from ulc.report.thumbnails import LARGE
+from ulc.typing import Integers
 
 FEW = 300  # so many suspects may have large pictures
 
@@ -26,29 +27,39 @@ class Listed:
 
 
 def list_suspects(
-    findings: Findings, ids: Sequence[str] | None, examples: Examples, *, most: int, room: int
+    findings: Findings,
+    rows: Integers,
+    ids: Sequence[str] | None,
+    examples: Examples,
+    *,
+    room: int,
 ) -> Listed:
-    """The most suspicious labels: at most `most`, and only as many as fit into `room` bytes.
+    """The labels of the gallery, but only as many as fit into `room` bytes.
 
-    Few suspects have large pictures, if all of them fit.
+    Few labels have large pictures, if all of them fit.
 
-    ids: ids of the suspects in their order; None: rows are named by their positions
+    rows: their positions in the data, in the order of the gallery
+    ids: their ids; None: rows are named by their positions
     """
-    wanted = min(most, len(findings.suspects))
-    if wanted <= FEW:
+    if len(rows) <= FEW:
         large = replace(examples, edge=LARGE)
-        listed = fill_room(findings, ids, large, most=wanted, room=room)
-        if len(listed.records) == wanted:
+        listed = fill_room(findings, rows, ids, large, room=room)
+        if len(listed.records) == len(rows):
             return listed
-    return fill_room(findings, ids, examples, most=wanted, room=room)
+    return fill_room(findings, rows, ids, examples, room=room)
 
 
 def fill_room(
-    findings: Findings, ids: Sequence[str] | None, examples: Examples, *, most: int, room: int
+    findings: Findings,
+    rows: Integers,
+    ids: Sequence[str] | None,
+    examples: Examples,
+    *,
+    room: int,
 ) -> Listed:
-    """The first suspects that fit into `room` bytes; arguments as in `list_suspects`."""
+    """The first labels that fit into `room` bytes; arguments as in `list_suspects`."""
     records: list[str] = []
-    for place, row in enumerate(findings.suspects[:most]):
+    for place, row in enumerate(rows):
         name = ids[place] if ids else str(row)
         record = in_script(suspect_record(findings, int(row), name, examples, place))
         room -= len(record.encode()) + 1

@@ -69,6 +69,28 @@ class Duplicates(Content):
     conflicts: int
 
 
+class NearPictures(Content):
+    """Almost equal pictures in health.json."""
+
+    groups: int
+    rows: int
+    conflicts: int
+
+
+class PoorKind(Content):
+    """A kind of poor pictures in health.json."""
+
+    kind: str
+    rows: int
+
+
+class PoorPictures(Content):
+    """Poor pictures in health.json."""
+
+    note: str | None = None
+    kinds: list[PoorKind] = []
+
+
 class Health(Content):
     """health.json."""
 
@@ -81,6 +103,8 @@ class Health(Content):
     classes: list[ClassHealth]
     confused_pairs: list[ConfusedPair]
     duplicates: Duplicates | None = None
+    near_pictures: NearPictures | None = None
+    poor_pictures: PoorPictures | None = None
 
 
 class Accuracy(Content):

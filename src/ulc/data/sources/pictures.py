@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, Self
@@ -41,7 +42,7 @@ class Picture:
     @classmethod
     def from_path(cls, path: Path) -> Self:
         """Return the picture of an image file."""
-        return cls(printable_path(path), lambda: open_regular(path))
+        return cls(printable_path(path), partial(open_regular, path))
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -83,6 +84,7 @@ class Pictures:
             ids=notes.ids,
             verified=notes.verified,
             test_labels=notes.test_labels if has_test else None,
+            pictures=tuple(each for each, good in zip(every[:split], sound, strict=False) if good),
             skipped=tuple(every[i].name for i in broken),
         )
 

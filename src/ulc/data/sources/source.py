@@ -11,6 +11,7 @@ from ulc.storage.memory import check_memory
 from ulc.typing import Integers
 
 if TYPE_CHECKING:
+    from ulc.data.sources.pictures import Picture
     from ulc.data.table_encoding import TableEncoding
     from ulc.data.text.encoding import TextEncoding
 
@@ -35,6 +36,7 @@ class Source:
     unlabelled: number of rows that were left out because they have no label
     notes: sentences that say how the data were read
     warnings: sentences that say what looks wrong with them, found before training
+    pictures: (N,) the image files, which can be read again; None: the inputs are no files
     embedding: arrays by which `ulc embed` describes how images became vectors; None: no embedding
     """
 
@@ -57,6 +59,7 @@ class Source:
     unlabelled: int = 0
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    pictures: "tuple[Picture, ...] | None" = None
     embedding: dict[str, NDArray[Any]] | None = None
 
     def __post_init__(self) -> None:

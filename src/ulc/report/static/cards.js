@@ -11,9 +11,13 @@ class Card {
     this.item = document.getElementById("card").content.firstElementChild.cloneNode(true);
     this.box = this.item.matches(".card") ? this.item : this.item.querySelector(".card");
     const given = data.classes[suspect.given];
-    const suggested = data.classes[suspect.suggested];
+    const suggested = suggestion(suspect, data.classes);
     this.text(".given", given);
     this.text(".suggested", suggested);
+    if (!hasSuggestion(suspect)) {
+      this.box.querySelector("[data-decision=accept]").hidden = true;
+      this.text("[data-decision=reject]", "Keep");
+    }
     const name = data.named ? suspect.id : `row ${suspect.id}`;
     this.text(".path", suspect.path ? `${name} · ${suspect.path}` : name);
     this.box.setAttribute("aria-label", `${name}: labelled ${given}, suggested ${suggested}`);
@@ -65,6 +69,15 @@ class Card {
   }
 }
 
+/* Labels of a review may have no other class that is likelier. */
+function hasSuggestion(suspect) {
+  return suspect.suggested !== suspect.given;
+}
+
+function suggestion(suspect, classes) {
+  return hasSuggestion(suspect) ? classes[suspect.suggested] : "no other class";
+}
+
 function picture(source) {
   const image = new Image();
   image.alt = "";
@@ -75,7 +88,7 @@ function picture(source) {
 
 /* Trusted examples of the suggested class, then of the given class. */
 function references(suspect, data) {
-  return ["suggested", "given"].flatMap((side) => {
+  return (hasSuggestion(suspect) ? ["suggested", "given"] : ["given"]).flatMap((side) => {
     const pictures = data.references[suspect[side]];
     if (!pictures) return [];
     const box = document.createElement("div");
@@ -108,7 +121,7 @@ function reasons(suspect, given, suggested) {
   const table = document.createElement("table");
   table.createTHead().append(tableRow(["Class", "Model", "P(label | class)", "Posterior"], "col"));
   const body = table.createTBody();
-  [given, suggested].forEach((name, place) => {
+  (hasSuggestion(suspect) ? [given, suggested] : [given]).forEach((name, place) => {
     body.append(tableRow([name, ...suspect.why[place].map(inWords)], "row"));
   });
   const about = document.createElement("p");

@@ -42,7 +42,9 @@ class Decisions {
   }
 
   /* The same decision a second time removes it. */
-  decide(suspect, decision, chosen) {
+  decide(suspect, wanted, chosen) {
+    // Without a suggestion there is nothing to accept: the given label is kept.
+    const decision = wanted === "accept" && !hasSuggestion(suspect) ? "reject" : wanted;
     const before = this.of(suspect);
     const label = { accept: suspect.suggested, relabel: chosen }[decision] ?? suspect.given;
     const same = before && before.decision === decision && before.label === label;

@@ -49,7 +49,8 @@ class Gallery {
     byId("filter-pair").append(
       ...frequent.map(([pair, count]) => {
         const [given, suggested] = pair.split(":");
-        return option(pair, `${this.name(given)} → ${this.name(suggested)} (${count})`);
+        const other = given === suggested ? "no other class" : this.name(suggested);
+        return option(pair, `${this.name(given)} → ${other} (${count})`);
       }),
     );
   }
@@ -123,7 +124,7 @@ class Gallery {
     byId("download").disabled = decided === 0;
     byId("download").textContent = decided ? `Download decisions (${decided})` : "Download decisions";
     byId("storage-note").hidden = this.decisions.kept;
-    const open = this.undecided.length;
+    const open = this.acceptable.length;
     byId("accept-all").disabled = open === 0;
     byId("accept-all").textContent = `Accept these ${open}`;
     byId("review").textContent = decided
@@ -132,9 +133,9 @@ class Gallery {
     byId("review").hidden = decided === total || total === 0;
   }
 
-  /* The suspects that fit the filters and have no decision. */
-  get undecided() {
-    return this.found.filter((suspect) => !this.decisions.of(suspect));
+  /* The labels that fit the filters and have a suggestion and no decision. */
+  get acceptable() {
+    return this.found.filter((suspect) => hasSuggestion(suspect) && !this.decisions.of(suspect));
   }
 
   /* Place of the current suspect on this page; the first one if it is not on it. */

@@ -49,7 +49,7 @@ function start() {
   }
 
   function acceptAll() {
-    const open = gallery.undecided;
+    const open = gallery.acceptable;
     decisions.acceptAll(open);
     say(`${plural(open.length)} accepted`);
     gallery.refresh();
