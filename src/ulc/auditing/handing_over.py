@@ -6,7 +6,7 @@ import numpy as np
 
 from ulc.auditing.judging import AuditJudgement, for_model
 from ulc.auditing.trainings import HeldOutRun
-from ulc.labels.confusion import ConfusionModel, symmetric_noise_logs
+from ulc.labels.confusion import ConfusionModel
 from ulc.storage.run_folder import RunFolder
 from ulc.typing import Floats, Integers
 
@@ -43,16 +43,16 @@ def compare_models(robust: HeldOutRun, plain: HeldOutRun, frequency: Floats) -> 
     """Whether ULC+ explains the held-out labels at least as well as plain training.
 
     Both models predict the same rows. Each row's measure is the log-likelihood of its given label
-    under symmetric noise, with temperature and rate fitted to the model: a wrong label that a model
-    does not predict costs it little, and a label learned by heart gains it nothing. The test is
-    paired: ULC+ fails if it is significantly worse (5 %, one-sided), over all rows or in the mean
-    over classes.
+    under a confusion model that is fitted to the model's own predictions: a wrong label that a sure
+    model does not predict costs it little. Without the confusion matrix, a model that has learned
+    the noise would seem better. The test is paired: ULC+ fails if it is significantly worse (5 %,
+    one-sided), over all rows or in the mean over classes.
 
     frequency: (K,) class frequencies for the predictions of ULC+, which learns balanced classes
     """
-    difference = symmetric_noise_logs(
+    difference = own_log_likelihood(
         robust.under_prior(frequency), robust.given
-    ) - symmetric_noise_logs(plain.probability, plain.given)
+    ) - own_log_likelihood(plain.probability, plain.given)
     rows = np.full(len(difference), 1 / len(difference))
     if is_significantly_negative(difference, rows):
         return Comparison(False, "it explains the held-out labels better than ULC+")
@@ -60,6 +60,11 @@ def compare_models(robust: HeldOutRun, plain: HeldOutRun, frequency: Floats) -> 
         reason = "it explains the held-out labels better than ULC+ in the mean over classes"
         return Comparison(False, reason)
     return Comparison(True, "it explains the held-out labels at least as well as plain training")
+
+
+def own_log_likelihood(probability: Floats, given: Integers) -> Floats:
+    """(V,) log-likelihood of given labels under a confusion model of these predictions."""
+    return ConfusionModel.fit(probability, given).log_likelihood(probability, given)
 
 
 def is_significantly_negative(difference: Floats, weights: Floats) -> bool:

@@ -168,6 +168,13 @@ class ConfusionModel(Spec):
         joint = np.maximum(expected * self.likelihood(expected, given), 1e-300)
         return (joint / joint.sum(1, keepdims=True)).astype(np.float32)
 
+    def log_likelihood(self, probability: Floats, given: Integers) -> Floats:
+        """(N,) log P(given_i | x_i)."""
+        expected = self.expected(probability)
+        joint = expected * self.likelihood(expected, given)
+        logs: Floats = np.log(np.maximum(joint.sum(1), 1e-300))
+        return logs
+
     def noise_rate(self, probability: Floats, given: Integers) -> float:
         """Expected share of these given labels that is wrong."""
         correct = self.posterior(probability, given)[np.arange(len(given)), given]
@@ -255,17 +262,12 @@ def lowest_likely_temperature(negative_log_likelihood: Callable[[float], float])
 def symmetric_noise_log_likelihood(probability: Floats, given: Integers) -> float:
     """Mean log-likelihood of (V,) given labels, with one noise rate for all classes.
 
-    It is the maximum over temperature and noise rate. It serves to compare epochs and trainings,
+    It is the maximum over temperature and noise rate. It serves to compare epochs of a training,
     and is fast for any number of classes.
     """
-    return float(symmetric_noise_logs(probability, given).mean())
-
-
-def symmetric_noise_logs(probability: Floats, given: Integers) -> Floats:
-    """(V,) log-likelihood of each label behind `symmetric_noise_log_likelihood`."""
     classes = probability.shape[1]
 
-    def logs_at(log_temperature: float) -> Floats:
+    def negative_log_likelihood(log_temperature: float) -> float:
         tempered = with_temperature(probability, float(np.exp(log_temperature)))
         correct = tempered[np.arange(len(given)), given]
         wrong = (1 - correct) / (classes - 1)
@@ -275,11 +277,10 @@ def symmetric_noise_logs(probability: Floats, given: Integers) -> Floats:
             before, rate = rate, float(share.mean())
             if abs(rate - before) < EM_TOLERANCE:
                 break
-        logs: Floats = np.log(np.maximum((1 - rate) * correct + rate * wrong, 1e-300))
-        return logs
+        return -float(np.log(np.maximum((1 - rate) * correct + rate * wrong, 1e-300)).mean())
 
-    best, _ = minimise_over_temperature(lambda each: -float(logs_at(each).mean()))
-    return logs_at(best)
+    _, minimum = minimise_over_temperature(negative_log_likelihood)
+    return -minimum
 
 
 def minimise_over_temperature(function: Callable[[float], float]) -> tuple[float, float]:
