@@ -22,7 +22,7 @@ FEW_VECTORS = 5_000
 LOW_DOUBTFUL_WEIGHT = 1.0
 # Of few rows, half are too few to learn from: with two folds ULC+ doubted 5 % of the correct labels
 # among 2,000 rows of CIFAR-10 features, with five folds 1.3 % (development rows, three seeds).
-FEW_FOR_TWO_FOLDS, FOLDS_OF_FEW = 5_000, 5
+FEW_FOR_TWO_FOLDS, FOLDS_OF_FEW = 3_000, 5
 
 
 def settings(
