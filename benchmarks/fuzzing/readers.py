@@ -22,6 +22,7 @@ from ulc.data.sources import load_source
 from ulc.data.sources.cifar import read_binary, read_pickled
 from ulc.report import training_record
 from ulc.report.findings import Findings
+from ulc.report.gain import judging_run
 from ulc.storage.run_folder import RunFolder
 from ulc.training.environment import choose_threads
 from ulc.training.model import Model
@@ -185,7 +186,7 @@ def read_run(path: Path) -> None:
             screen.print(each)
         audit_command.print_audit(folder, labels=5)
     RunRows.of(folder)
-    records = training_record.judging_run(folder).records
+    records = judging_run(folder).records
     training_record.learning_curves(records)
     training_record.warnings(folder, Findings.of(folder), records)
     choose_threads(folder)
