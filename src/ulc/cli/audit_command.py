@@ -90,8 +90,8 @@ def audit(
 ) -> None:
     """Find the wrong labels in your data, with suggestions, and get a model.
 
-    Trains a plain model and ULC, judges every label, and hands over ULC's model if a comparison on
-    held-out rows allows it, else a plain model. Prints each setting that it chooses, with the
+    Trains a plain model and ULC+, judges every label, and hands over the model of ULC+ unless the
+    plain one is better on held-out rows. Prints each setting that it chooses, with the
     option that sets it. A stopped audit goes on.
     """
     from ulc.auditing import audit_spec, run_audit, start_fresh_audit
