@@ -82,7 +82,7 @@ def audit(  # noqa: PLR0913 (as the command)
     review: write review.csv with so many labels, the lowest scores first, whether they look wrong
         or not (`Run.review` returns them); None: no such file
     settings: label, text, features and other options of reading (`DataSpec`); embed, network,
-        epochs, held_out, options (of ULC), seed; a setting that is not given is chosen to suit
+        epochs, held_out, options (of ULC+), seed; a setting that is not given is chosen to suit
         the data; `run.folder.read_json("audit.json")` holds the choices
 
     A stopped audit is resumed. A finished audit is only read; with `fresh` it is done again.
