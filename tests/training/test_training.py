@@ -1,7 +1,6 @@
 """A run: the files in its folder, and how it is resumed."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -128,7 +127,9 @@ def test_a_run_killed_by_force_goes_on_to_the_same_bits(spec, tmp_path):
     spec_file = tmp_path / "spec.toml"
     spec_file.write_text(spec.write())
     script = (
-        "import sys; from pathlib import Path; from ulc.config import RunSpec;"
+        # what torch chooses by itself is not always what OMP_NUM_THREADS says
+        "import sys, torch; torch.set_num_threads(int(sys.argv[3]))\n"
+        "from pathlib import Path; from ulc.config import RunSpec;"
         "from ulc.training.run import run; from ulc.training.loop import TrainingProgress\n"
         "class Slow(TrainingProgress):\n"
         "    def on_epoch(self, record):\n"
@@ -137,9 +138,8 @@ def test_a_run_killed_by_force_goes_on_to_the_same_bits(spec, tmp_path):
         "run(RunSpec.read(Path(sys.argv[1])), Path(sys.argv[2]), progress=Slow(), save_every=0)\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", script, str(spec_file), str(tmp_path / "parts")],
+        [sys.executable, "-c", script, spec_file, tmp_path / "parts", str(torch.get_num_threads())],
         stdout=subprocess.PIPE,
-        env={**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())},
     )
     assert process.stdout is not None
     for line in process.stdout:
