@@ -1,6 +1,7 @@
 """Kinds of table columns (numbers, booleans, dates, text) and how to parse them."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -87,7 +88,20 @@ def parse(present: "pd.Series[Any]", kind: Numeric) -> Floats:
     # By NumPy, because pandas has no room for years such as 9999 in its nanoseconds.
     moments = dates.dt.tz_localize(None).to_numpy()
     days: Floats = (moments - np.datetime64(0, "s")) / np.timedelta64(1, "D")
+    # pandas 2 reads no date that its nanoseconds have no room for.
+    far = np.isnan(days) & text.str.match(r"\d{4}-\d\d-\d\d").fillna(False).to_numpy(bool)
+    days[far] = [far_date(each) for each in text[far]]
     return days
+
+
+def far_date(text: str) -> float:
+    """Days since 1970 of an ISO date in any year; NaN: it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return np.nan
+    moment = moment.replace(tzinfo=moment.tzinfo or UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(days=1)
 
 
 def check_numbers(present: "pd.Series[Any]", kind: Numeric) -> Floats:
