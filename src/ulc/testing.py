@@ -28,6 +28,7 @@ from ulc.data.sources.source import Source
 from ulc.data.training import Batch, TensorData, TrainingData
 from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
+from ulc.training.pretended_device import can_pretend, pretended_device
 
 Kind = Literal["image", "vector"]
 KINDS: tuple[Kind, ...] = ("image", "vector")
@@ -113,7 +114,7 @@ class Case:
             NetworkSpec(width=WIDTHS[self.kind]),
             SHAPES[self.kind],
             data.num_classes,
-            torch.device("cpu"),
+            data.given.device,
         )
         return self.algorithm.build(self.config, data, new_network)
 
@@ -423,6 +424,42 @@ def reports_every_epoch(case: Case) -> None:
         require(len(calls) > 0, f"epoch {epoch} does not call on_step; use self.averages()")
 
 
+def works_on_another_device(case: Case) -> None:
+    """It trains, judges, predicts, stops and resumes if the data are not on the CPU.
+
+    The device is a GPU if there is one, else a pretended one (`training/pretended_device.py`).
+    """
+    with another_device() as device:
+        if device is None:
+            return
+        data = data_on(device, case.data((12, 6, 4)))
+        algorithm, _ = case.trained(data)
+        algorithm.judge()
+        algorithm.outputs()
+        algorithm.class_measures()
+        predict(algorithm, next(data.in_order()).inputs)
+        resumed = case.build(data)
+        resumed.load_state_dict(through_a_file(algorithm.state_dict()))
+        resumed.run_epoch(EPOCHS)
+
+
+@contextmanager
+def another_device() -> Iterator[torch.device | None]:
+    """Context manager: a device that is not the CPU; None: this torch can pretend none."""
+    if torch.cuda.is_available():
+        yield torch.device("cuda")
+    elif can_pretend():
+        with pretended_device() as pretended:
+            yield pretended.device
+    else:
+        yield None
+
+
+def data_on(device: torch.device, data: TensorData) -> TensorData:
+    """The same data on another device."""
+    return replace(data, stored=data.stored.to(device), given=data.given.to(device))
+
+
 # Laws on which other laws rely come first, so that `check_algorithm` names the right one.
 LAWS: dict[str, Callable[[Case], None]] = {
     law.__name__: law
@@ -445,6 +482,7 @@ LAWS: dict[str, Callable[[Case], None]] = {
         records_finite_floats,
         measures_every_class,
         reports_every_epoch,
+        works_on_another_device,
     )
 }
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ulc.blocks.learner import evaluating
 from ulc.blocks.teacher import Teacher
@@ -26,6 +27,25 @@ def moved(network):
         for _ in range(3):
             network(3 + 2 * torch.randn(10, 6))
     return network
+
+
+class Counting(TorchDispatchMode):
+    """Counts operations."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_an_update_takes_two_operations_for_any_number_of_tensors():
+    """A GPU starts each operation by itself, and a deep network has hundreds of tensors."""
+    network = new_network()
+    teacher = Teacher(network)
+    with Counting() as operations:
+        teacher.update(network, 0.9)
+    assert operations.count <= 2
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.75, 1.0])

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -43,8 +43,11 @@ class Algorithm(nn.Module, ABC):
 
     @classmethod
     def build(cls, config: Spec, data: TrainingData, new_network: NewNetwork) -> Self:
-        """Construct the algorithm; the run's seed determines its initial weights."""
-        with seeded(data.seed, INITIAL_WEIGHTS):
+        """Construct the algorithm; the run's seed determines its initial weights.
+
+        Tensors that the constructor makes without a device are on that of the data.
+        """
+        with seeded(data.seed, INITIAL_WEIGHTS), default_device(data.given.device):
             return cls(config, data, new_network)  # type: ignore[arg-type, call-arg]
 
     @abstractmethod
@@ -121,9 +124,17 @@ class Algorithm(nn.Module, ABC):
 def seeded(seed: int, epoch: int) -> Iterator[None]:
     """Context manager: seed torch by run and epoch; restore the user's random state at the end."""
     mixed = np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0]
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+    # Only where CUDA is used: asking for the number of GPUs would start it, which takes seconds and
+    # fails on a machine with an old driver.
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=gpus):
         torch.manual_seed(int(mixed >> np.uint64(1)))
         yield
+
+
+def default_device(device: torch.device) -> AbstractContextManager[object]:
+    """Context manager: new tensors are on the device, unless their maker names another one."""
+    return nullcontext() if device.type == "cpu" else device
 
 
 def array(tensor: Tensor) -> NDArray[Any]:

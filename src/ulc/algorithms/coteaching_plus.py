@@ -50,8 +50,10 @@ class CoTeachingPlus(Algorithm):
         self.config = config
         self.pair = make_pair(lambda: Learner(new_network(HeadSpec()), config.adam))
         self.loss_mixture = GaussianLossMixture(per_class=False, one_component_guard=True)
-        self.register_buffer("forget_rate", torch.tensor(config.forget_rate or 0.0).double())
-        self.register_buffer("dropped", torch.zeros((), dtype=torch.float64))
+        # On the CPU, because some devices have no float64.
+        forget_rate = torch.tensor(config.forget_rate or 0.0, device="cpu").double()
+        self.register_buffer("forget_rate", forget_rate)
+        self.register_buffer("dropped", torch.zeros_like(forget_rate))
 
     def train_epoch(self, epoch: int) -> Record:
         """Train both networks on each batch, each with the examples that its peer picks."""

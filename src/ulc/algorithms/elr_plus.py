@@ -57,7 +57,7 @@ class ElrPlus(Algorithm):
         self.teachers = cast("Sequence[Teacher]", teachers)
         memory = torch.zeros(2, len(data), data.num_classes, device=data.given.device)
         self.register_buffer("remembered", memory)
-        self.register_buffer("steps", torch.zeros(2, dtype=torch.int64))
+        self.register_buffer("steps", torch.zeros(2, dtype=torch.int64, device="cpu"))
 
     def train_epoch(self, epoch: int) -> Record:  # noqa: ARG002 (ramps count steps)
         """Train each network on one pass over the data, with mixup."""

@@ -56,8 +56,9 @@ class MetaLearning(Algorithm):
         self.guide = Learner(new_network(HeadSpec()), config.guide_sgd)
         self.student = Learner(new_network(HeadSpec()), config.sgd)
         self.teacher = Teacher(self.student.network)
-        self.register_buffer("begun", torch.tensor(config.pretrain_epochs == 0))
-        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+        begun = torch.tensor(config.pretrain_epochs == 0, device="cpu")
+        self.register_buffer("begun", begun)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64, device="cpu"))
 
     def train_epoch(self, epoch: int) -> Record:
         """Train the guide; later train the student with cross entropy and the meta loss."""

@@ -35,7 +35,7 @@ class Learner(nn.Module):
         self.optimiser = new_optimiser(network, descent)
         self.average = Teacher(network) if descent.average_epochs else None
         if self.average is not None:
-            self.register_buffer("steps", torch.zeros(3, dtype=torch.int64))
+            self.register_buffer("steps", torch.zeros(3, dtype=torch.int64, device="cpu"))
 
     @property
     def predictor(self) -> Classifier:

@@ -25,11 +25,11 @@ class Teacher(nn.Module):
     @torch.no_grad()
     def update(self, network: Classifier, keep: float) -> None:
         """Set the average to keep·average + (1 − keep)·network."""
-        theirs = network.state_dict()
+        theirs = network.state_dict(keep_vars=True)
         averaged, copied = self.tensors
         torch._foreach_lerp_(list(averaged.values()), [theirs[name] for name in averaged], 1 - keep)
-        for name, mine in copied.items():
-            mine.copy_(theirs[name])
+        if copied:
+            torch._foreach_copy_(list(copied.values()), [theirs[name] for name in copied])
 
     @cached_property
     def tensors(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

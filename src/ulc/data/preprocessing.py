@@ -10,6 +10,7 @@ from pydantic import model_validator
 from torch import Tensor
 
 from ulc.config import Spec
+from ulc.data.constants import constant
 from ulc.data.sources.source import Source, check_inputs
 from ulc.errors import InputError
 
@@ -81,7 +82,7 @@ class Preprocessing(Spec):
         # Pixels and channels are one axis here: torch is slow along the short channel axis.
         _, channels, _, width = stored.shape
         mean, std = (
-            torch.from_numpy(repeat_channels(each, width)).to(stored.device)
+            constant(times_255(each), stored.device, repeats=width)
             for each in (self.mean, self.std)
         )
         rows = (
@@ -90,10 +91,10 @@ class Preprocessing(Spec):
         return rows.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
 
 
-@cache  # an array, because tensors made during an ONNX export hold no values
-def repeat_channels(values: tuple[float, ...], width: int) -> NDArray[np.float32]:
-    """Return (width · C,) numbers: `values` of the channels times 255, for each pixel of a row."""
-    return np.tile(np.asarray(values, np.float32) * 255, width)
+@cache
+def times_255(values: tuple[float, ...]) -> tuple[float, ...]:
+    """The values of the channels, as float32, for bytes instead of numbers from 0 to 1."""
+    return tuple((np.asarray(values, np.float32) * 255).tolist())
 
 
 def row_slices(inputs: NDArray[Any], rows: int = 10_000) -> list[slice]:

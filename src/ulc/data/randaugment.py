@@ -6,14 +6,16 @@ in (0, 1), and returns the changed images.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ulc.data.constants import constant
+
 GREY = 127.0
-SMOOTHING = ((1.0, 1.0, 1.0), (1.0, 5.0, 1.0), (1.0, 1.0, 1.0))  # divided by 13, as in Pillow
+SMOOTHING = (1.0, 1.0, 1.0, 1.0, 5.0, 1.0, 1.0, 1.0, 1.0)  # 3 × 3, divided by 13, as in Pillow
 LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue
 
 
@@ -23,11 +25,20 @@ def rand_augment(images: Tensor, rounds: int = 2) -> Tensor:
     for _ in range(rounds):
         chosen = torch.randint(len(OPERATIONS), (len(images),), device=images.device)
         level = torch.randint(1, 10, (len(images),), device=images.device) / 10
-        for number, operation in enumerate(OPERATIONS):
-            rows = (chosen == number).nonzero().squeeze(1)
+        for rows, operation in zip(rows_by_number(chosen), OPERATIONS, strict=True):
             if len(rows):
                 changed[rows] = operation(changed[rows], level[rows]).clamp(0, 255).round()
     return changed.to(images.dtype)
+
+
+def rows_by_number(chosen: Tensor) -> Sequence[Tensor]:
+    """For each operation, the positions of the images that get it, in their order.
+
+    The processor waits for a GPU once, to read how many they are.
+    """
+    numbers = torch.arange(len(OPERATIONS), device=chosen.device)
+    counts = (chosen == numbers[:, None]).sum(1).tolist()
+    return chosen.argsort(stable=True).split(counts)
 
 
 def cutout(images: Tensor) -> Tensor:
@@ -41,7 +52,7 @@ def cutout(images: Tensor) -> Tensor:
     hit_down = (down >= -(height // 4)) & (down < height // 2 - height // 4)
     hit_across = (across >= -(width // 4)) & (across < width // 2 - width // 4)
     hit = hit_down[:, None, :, None] & hit_across[:, None, None, :]
-    return torch.where(hit, torch.tensor(GREY, device=images.device).to(images.dtype), images)
+    return images.masked_fill(hit, GREY)
 
 
 def draw_centres(count: int, size: int, images: Tensor) -> Tensor:
@@ -78,7 +89,7 @@ def contrast(images: Tensor, level: Tensor) -> Tensor:
 def sharpness(images: Tensor, level: Tensor) -> Tensor:
     """Blend each image, except its border, with its smoothed version, as `interpolate` does."""
     channels = images.shape[1]
-    kernel = (torch.tensor(SMOOTHING, device=images.device) / 13).expand(channels, 1, 3, 3)
+    kernel = (constant(SMOOTHING, images.device).view(3, 3) / 13).expand(channels, 1, 3, 3)
     smooth = images.clone()
     if min(images.shape[2:]) > 2:
         smooth[:, :, 1:-1, 1:-1] = F.conv2d(images, kernel, groups=channels)
@@ -167,7 +178,7 @@ def grey_tones(images: Tensor) -> Tensor:
     """Return (B, 1, H, W) grey images: luma if there are three channels, else their mean."""
     if images.shape[1] != 3:
         return images.mean(1, keepdim=True)
-    weights = torch.tensor(LUMA, device=images.device).view(1, 3, 1, 1)
+    weights = constant(LUMA, images.device).view(1, 3, 1, 1)
     return (images * weights).sum(1, keepdim=True)
 
 

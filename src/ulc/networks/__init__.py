@@ -43,10 +43,12 @@ def network_maker(
     )
 
     def new_network(heads: HeadSpec) -> Classifier:
-        backbone = new_backbone()
-        features = feature_count(backbone, shape)
-        check_no_logits(backbone, features, classes)
-        return Classifier(backbone, features, classes, heads).to(device)
+        with torch.device("cpu"):  # so that all devices start from the same weights
+            backbone = new_backbone()
+            features = feature_count(backbone, shape)
+            check_no_logits(backbone, features, classes)
+            network = Classifier(backbone, features, classes, heads)
+        return network.to(device)
 
     return new_network
 

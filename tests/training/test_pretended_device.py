@@ -1,0 +1,195 @@
+"""The pretended device finds what a GPU refuses, and counts what makes the processor wait."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from ulc.algorithms import ALGORITHMS
+from ulc.algorithms.cross_entropy import CrossEntropy
+from ulc.algorithms.ulc import ULC
+from ulc.data.randaugment import cutout, rand_augment
+from ulc.testing import EPOCHS, Case, data_on, works_on_another_device
+from ulc.training.pretended_device import DeviceMismatchError, can_pretend, pretended_device
+
+pytestmark = pytest.mark.skipif(not can_pretend(), reason="this torch registers no device")
+
+MOST_WAITS = {name: (cls, {}, 2) for name, cls in ALGORITHMS.items()} | {
+    "coteaching_plus": (ALGORITHMS["coteaching_plus"], {}, 4),
+    "ulc-fixmatch": (ULC, {"semi_supervised": "fixmatch"}, 4),
+    "ce-averaged": (CrossEntropy, {"sgd": {"average_epochs": 1.0}}, 2),
+}
+
+
+def waits_of_steps(case):
+    """The waits between one step and the next step of the same learner, in the last phase."""
+    counts = {}
+    with pretended_device() as seen:
+        algorithm = case.build(data_on(seen.device, case.data((36, 24, 12))))
+        for number, learner in enumerate(algorithm.learners()):
+
+            def step(number=number, take=learner.optimiser.step):
+                counts.setdefault(number, []).append(Counter(seen.waits))
+                take()
+
+            learner.optimiser.step = step
+        algorithm.run_epoch(EPOCHS)
+    return [
+        after - before for of_learner in counts.values() for before, after in pairwise(of_learner)
+    ]
+
+
+@pytest.mark.parametrize("name", MOST_WAITS)
+def test_a_step_hardly_waits_for_the_device(name):
+    cls, options, most = MOST_WAITS[name]
+    steps = waits_of_steps(Case(cls, "image", options))
+    assert len(steps) >= 2
+    assert max(step.total() for step in steps) <= most, steps
+
+
+class StaysBehind(CrossEntropy):
+    """Makes a tensor on the CPU."""
+
+    def train_epoch(self, epoch):
+        for batch in self.data.batches(16):
+            weight = torch.ones(len(batch))
+            losses = F.cross_entropy(
+                self.learner(batch.inputs).logits, batch.given, reduction="none"
+            )
+            self.learner.descend((weight * losses).mean())
+        return {"loss": 0.0}
+
+
+class AsksNumPy(CrossEntropy):
+    """Reads a tensor on the device as an array."""
+
+    def judge(self):
+        self.data.given.numpy()
+        return super().judge()
+
+
+class OwnGenerator(CrossEntropy):
+    """Draws on the device with a generator of the CPU."""
+
+    def train_epoch(self, epoch):
+        torch.rand(3, generator=torch.Generator(), device=self.data.given.device)
+        return super().train_epoch(epoch)
+
+
+class ForgetsOnResume(CrossEntropy):
+    """Replaces a buffer by one on the CPU after the first epoch."""
+
+    def __init__(self, config, data, new_network):
+        super().__init__(config, data, new_network)
+        self.register_buffer("seen", torch.zeros(len(data)))
+
+    def train_epoch(self, epoch):
+        for batch in self.data.batches(16):
+            self.seen[batch.index] += F.one_hot(batch.given, 3).float().sum(1)
+        self.seen = torch.tensor(self.seen.tolist())
+        return super().train_epoch(epoch)
+
+
+@pytest.mark.parametrize("cls", [StaysBehind, AsksNumPy, OwnGenerator, ForgetsOnResume])
+def test_a_planted_mistake_is_found(cls):
+    with pytest.raises(DeviceMismatchError, match="test_pretended_device"):
+        works_on_another_device(Case(cls, "vector"))
+
+
+class KeepsABuffer(CrossEntropy):
+    """Makes a buffer without a device, as an author may."""
+
+    def __init__(self, config, data, new_network):
+        super().__init__(config, data, new_network)
+        self.register_buffer("seen", torch.zeros(len(data)))
+
+    def train_epoch(self, epoch):
+        for batch in self.data.batches(16):
+            self.seen[batch.index] += F.one_hot(batch.given, 3).float().sum(1)
+        return super().train_epoch(epoch)
+
+
+def test_a_buffer_without_a_device_is_on_that_of_the_data():
+    works_on_another_device(Case(KeepsABuffer, "vector"))
+
+
+def read_item(tensor):
+    tensor.sum().item()
+
+
+def read_list(tensor):
+    tensor.tolist()
+
+
+def find_nonzero(tensor):
+    tensor.nonzero()
+
+
+def index_by_mask(tensor):
+    tensor[tensor > 0]
+
+
+def copy_to_processor(tensor):
+    tensor.cpu()
+
+
+def copy_to_device(tensor):
+    torch.tensor([1.0], device=tensor.device)
+
+
+def decide(tensor):
+    bool(tensor.any())
+
+
+@pytest.mark.parametrize(
+    "read",
+    [read_item, read_list, find_nonzero, index_by_mask, copy_to_processor, copy_to_device, decide],
+)
+def test_a_wait_is_counted_once_with_its_line(read):
+    with pretended_device() as seen:
+        tensor = torch.arange(3.0, device=seen.device)
+        assert not seen.waits
+        read(tensor * 2 + 1)
+    ((line, _),) = seen.waits
+    assert seen.waits.total() == 1
+    assert "test_pretended_device" in line
+
+
+def test_values_and_gradients_are_those_of_the_cpu():
+    weight = torch.arange(6.0).view(2, 3).requires_grad_()
+    (weight.square().sum() / 2).backward()
+    with pretended_device() as seen:
+        moved = weight.detach().to(seen.device).requires_grad_()
+        (moved.square().sum() / 2).backward()
+        assert moved.grad.device == seen.device
+        assert torch.equal(moved.grad.cpu(), weight.grad)
+
+
+def test_strong_augmentation_gives_the_same_images_on_the_device():
+    images = torch.randint(0, 256, (9, 3, 8, 8), dtype=torch.uint8)
+    torch.manual_seed(0)
+    expected = cutout(rand_augment(images))
+    with pretended_device() as seen:
+        moved = images.to(seen.device)
+        torch.manual_seed(0)
+        changed = cutout(rand_augment(moved)).cpu()
+    assert torch.equal(changed, expected)
+
+
+class ReadsItsLoss(CrossEntropy):
+    """Reads the loss after each step."""
+
+    def train_epoch(self, epoch):
+        losses = []
+        for batch in self.data.batches(16):
+            loss = F.cross_entropy(self.learner(batch.inputs).logits, batch.given)
+            losses.append(self.learner.descend(loss).item())
+        return {"loss": sum(losses)}
+
+
+def test_an_item_in_the_step_is_found():
+    steps = waits_of_steps(Case(ReadsItsLoss, "image"))
+    plain = waits_of_steps(Case(CrossEntropy, "image"))
+    assert [step.total() for step in steps] == [step.total() + 1 for step in plain]
