@@ -1,8 +1,11 @@
 """The pretended device finds what a GPU refuses, and counts what makes the processor wait."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -10,8 +13,13 @@ import torch.nn.functional as F
 from ulc.algorithms import ALGORITHMS
 from ulc.algorithms.cross_entropy import CrossEntropy
 from ulc.algorithms.ulc import ULC
+from ulc.auditing.trainings import train_and_measure
+from ulc.config import NetworkSpec, RunSpec
+from ulc.data.float64 import WITHOUT_FLOAT64
+from ulc.data.held_out import HeldOutRows
 from ulc.data.randaugment import cutout, rand_augment
 from ulc.testing import EPOCHS, Case, data_on, works_on_another_device
+from ulc.training.model import Model
 from ulc.training.pretended_device import DeviceMismatchError, can_pretend, pretended_device
 
 pytestmark = pytest.mark.skipif(not can_pretend(), reason="this torch registers no device")
@@ -47,6 +55,38 @@ def test_a_step_hardly_waits_for_the_device(name):
     steps = waits_of_steps(Case(cls, "image", options))
     assert len(steps) >= 2
     assert max(step.total() for step in steps) <= most, steps
+
+
+USE_FLOAT64 = {name: (ALGORITHMS[name], {}) for name in ("coteaching_plus", "dividemix", "ulc")} | {
+    "m_correction": (ALGORITHMS["m_correction"], {"bootstrapping": "dynamic"}),
+    "ulc-beta": (ULC, {"mixture": "beta", "one_component_guard": True}),
+}
+
+
+@pytest.fixture
+def no_float64():
+    """The pretended device has no float64, like those of Apple (mps)."""
+    WITHOUT_FLOAT64.add("pretended")
+    yield
+    WITHOUT_FLOAT64.remove("pretended")
+
+
+def test_weighted_rows_are_drawn_if_the_device_has_no_float64(no_float64):
+    with pretended_device() as seen:
+        data = data_on(seen.device, Case(CrossEntropy, "vector").data())
+        weights = torch.ones(len(data), device=seen.device)
+        batch = next(replace(data, weights=weights).batches(16))
+        assert batch.index.device == seen.device
+
+
+@pytest.mark.parametrize("name", USE_FLOAT64)
+def test_mixtures_are_fitted_on_the_cpu_if_the_device_has_no_float64(name, no_float64):
+    cls, options = USE_FLOAT64[name]
+    case = Case(cls, "vector", options)
+    with pretended_device() as seen:
+        algorithm = case.build(data_on(seen.device, case.data((12, 6, 4))))
+        algorithm.run_epoch(EPOCHS)
+        algorithm.judge()
 
 
 class StaysBehind(CrossEntropy):
@@ -193,3 +233,24 @@ def test_an_item_in_the_step_is_found():
     steps = waits_of_steps(Case(ReadsItsLoss, "image"))
     plain = waits_of_steps(Case(CrossEntropy, "image"))
     assert [step.total() for step in steps] == [step.total() + 1 for step in plain]
+
+
+def test_an_audit_predicts_held_out_rows_on_its_device(monkeypatch):
+    case = Case(CrossEntropy, "vector")
+    with pretended_device() as seen:
+        data = case.data()
+        algorithm = case.build(data)
+        model = Model.of_algorithm(
+            algorithm, NetworkSpec(width=8), data.preprocessing, "abc", np.full(3, 1 / 3)
+        )
+        monkeypatch.setattr(Model, "load", lambda folder, trust: model)
+        moved = data_on(seen.device, data)
+        held_out = HeldOutRows(np.arange(5), moved.stored[:5], moved.given[:5], data.preprocessing)
+        run = train_and_measure(
+            SimpleNamespace(device=seen.device, train=lambda *_: None),
+            "title",
+            RunSpec(),
+            SimpleNamespace(held_out=held_out),
+        )
+        assert run.probability.shape == (5, 3)
+        assert next(model.networks.parameters()).device == seen.device

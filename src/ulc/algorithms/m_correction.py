@@ -17,6 +17,7 @@ from ulc.blocks.mixup import blend, draw_lambda, draw_partner
 from ulc.blocks.per_sample import example_losses
 from ulc.blocks.schedules import linear_rampup
 from ulc.config import SGD, Spec
+from ulc.data.float64 import to_float64
 from ulc.data.training import Batch, TrainingData
 from ulc.labels.judgement import Judgement
 from ulc.networks import NewNetwork
@@ -58,7 +59,7 @@ class MCorrection(Algorithm):
         since = epoch - self.config.warmup_epochs
         mixtures = None
         if since >= 0:
-            losses = example_losses(self.learner, self.data).double()
+            losses = to_float64(example_losses(self.learner, self.data))
             losses = losses[losses.isfinite()]
             group = losses.new_zeros(len(losses)).long()
             mixtures = self.loss_mixture.fit(losses, group, 1)
@@ -134,9 +135,11 @@ class MCorrection(Algorithm):
         """(B,) probability that each label is wrong, by its current loss in evaluation mode."""
         with evaluating(self.learner):
             logits = self.learner(batch.inputs).logits
-        losses = F.cross_entropy(logits, batch.given, reduction="none").double()
-        clean = mixtures.clean_probability(losses, torch.zeros_like(batch.given))
-        return (1 - clean).clamp(SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY).float()
+        losses = to_float64(F.cross_entropy(logits, batch.given, reduction="none"))
+        group = torch.zeros_like(batch.given, device=losses.device)
+        noisy = 1 - mixtures.clean_probability(losses, group)
+        noisy = noisy.clamp(SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY).float()
+        return noisy.to(logits.device)
 
     def one_hot_given(self, batch: Batch) -> Tensor:
         """(B, K) one-hot given labels."""

@@ -70,6 +70,7 @@ def train_and_measure(
         raise InputError("an audit needs held-out rows; set held_out above 0")
     folder = workspace.train(title, spec, prepared)
     model = Model.load(folder, trust=named_code(spec.network.name))
-    probability = model.predict_stored(prepared.held_out.stored.cpu())
+    model.networks.to(workspace.device)
+    probability = model.predict_stored(prepared.held_out.stored)
     prior = np.asarray(model.spec.class_prior)
     return HeldOutRun(folder, probability, prepared.held_out.given.cpu().numpy(), prior)

@@ -16,6 +16,7 @@ from ulc.blocks.mixture import (
     quantile_by_group,
     sum_by_group,
 )
+from ulc.data.float64 import to_float64
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,10 @@ class LossMixture(ABC):
     @torch.no_grad()
     def fit_predict(self, losses: Tensor, given: Tensor, classes: int) -> MixturePrediction:
         """Fit mixtures to the (N,) losses of (N,) given labels; return clean probabilities."""
+        device = losses.device
+        losses = to_float64(losses)
+        given = given.to(losses.device)
         finite = losses.isfinite()
-        losses = losses.double()
         clean = torch.zeros_like(losses)
         one_group = torch.zeros_like(given)
         no_class = torch.zeros(classes, dtype=torch.bool, device=losses.device)
@@ -82,7 +85,8 @@ class LossMixture(ABC):
         if self.one_component_guard:
             one_component = fitted.one_component.expand(classes) & ~fell_back
             clean[finite & one_component[given]] = 1.0
-        return MixturePrediction(clean.float(), fell_back, one_component, int((~finite).sum()))
+        clean = clean.float().to(device)
+        return MixturePrediction(clean, fell_back, one_component, int((~finite).sum()))
 
     def find_reliable(
         self, sizes: Tensor, span: Tensor, mixtures: GaussianMixtures | BetaMixtures

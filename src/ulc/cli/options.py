@@ -16,6 +16,9 @@ Out = Annotated[Path, typer.Option(help="Folder for the run folders.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Devices = Annotated[
+    str, typer.Option(help="auto, cpu or cuda; several for --jobs, such as cuda:0,cuda:1.")
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Train anew even if the run is finished.")]
 Data = Annotated[
     str | None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ulc.cli.options import Device, Fresh, Out, Quiet, RunOptions, expand_options
+from ulc.cli.options import Devices, Fresh, Out, Quiet, RunOptions, expand_options
 from ulc.cli.screen import cell, say
 from ulc.errors import InputError
 
@@ -94,7 +94,7 @@ def sweep(
     jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
     fresh: Fresh = False,
     out: Out = Path("runs"),
-    device: Device = "auto",
+    device: Devices = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Train several algorithms with several seeds, or a table of the paper; print a table.

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from ulc.data.augment import Augment
+from ulc.data.float64 import to_float64
 from ulc.data.preprocessing import Preprocessing
-from ulc.data.rows import rows_at
+from ulc.data.rows import rows_at, rows_at_once
 from ulc.errors import InputError
 from ulc.labels.duplicates import find_copies
 
@@ -82,7 +83,7 @@ class TrainingData(Protocol):
         ...
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
-        """Yield one pass in data set order, without augmentation, in batches of `size`."""
+        """Yield one pass in data set order, without augmentation, in batches of at most `size`."""
         ...
 
 
@@ -144,13 +145,14 @@ class TensorData:
         """Return (M,) indices into (M,) positions: shuffled, or with weights drawn by weight."""
         if self.weights is None:
             return torch.randperm(len(positions), device=positions.device)
-        cumulative = self.weights[positions].double().cumsum(0)
-        draws = torch.rand(len(positions), dtype=torch.double, device=positions.device)
+        cumulative = to_float64(self.weights[positions]).cumsum(0)
+        draws = torch.rand(len(positions), dtype=torch.double, device=cumulative.device)
         drawn = torch.searchsorted(cumulative, draws * cumulative[-1])
-        return drawn.clamp(max=len(positions) - 1)
+        return drawn.clamp(max=len(positions) - 1).to(positions.device)
 
     def in_order(self, size: int = 1024) -> Iterator[Batch]:
         """Yield one pass in data set order, without augmentation and without random numbers."""
+        size = rows_at_once(self.preprocessing.shape, size)
         for index in torch.arange(len(self), device=self.given.device).split(size):
             ready = self.preprocessing.ready(rows_at(self.stored, index))
             yield Batch(index, (ready,), self.given[index])

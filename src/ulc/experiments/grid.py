@@ -10,7 +10,7 @@ from ulc.config import RunSpec
 from ulc.errors import InputError, first_line
 from ulc.experiments.side_by_side import train_side_by_side
 from ulc.storage.run_folder import RunFolder
-from ulc.training.device import choose_device
+from ulc.training.device import choose_device, split_devices
 from ulc.training.loop import TrainingProgress
 from ulc.training.run import run
 
@@ -122,7 +122,11 @@ def train_in_turn(
     device: str,
     prepare: "Prepare | None" = None,
 ) -> Iterator[tuple[int, RunFolder | Exception]]:
-    """Train the specs in this process; yield the position of each, and its folder or its error."""
+    """Train the specs in this process; yield the position of each, and its folder or its error.
+
+    device: of several devices the first is used
+    """
+    device = split_devices(device)[0]
     for place, (spec, progress) in enumerate(zip(specs, progresses, strict=True)):
         result: RunFolder | Exception
         try:

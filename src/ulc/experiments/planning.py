@@ -14,7 +14,7 @@ from ulc.experiments.side_by_side import available_threads
 from ulc.experiments.speed import Speeds
 from ulc.storage.run_folder import RunFolder
 from ulc.training import placing
-from ulc.training.device import choose_device
+from ulc.training.device import choose_device, split_devices
 from ulc.training.environment import use_threads
 from ulc.training.run import finished_run, resolved
 
@@ -110,7 +110,7 @@ class Clock:
         on_measure: Callable[[Cell], None] | None,
     ) -> None:
         self.speeds = speeds
-        self.device = choose_device(device)
+        self.device = choose_device(split_devices(device)[0])
         self.threads = threads
         self.on_measure = on_measure or (lambda cell: None)  # noqa: ARG005
         self.measured: dict[tuple[str, ...], tuple[Pace, float] | None] = {}

@@ -70,8 +70,10 @@ def train_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has 
 
     progresses: a progress callback for each spec
     jobs: largest number of trainings at once; None: all
+    device: name of the device, or several such as cuda:0,cuda:1, over which trainings are spread
     prepare: function of a module that prepares the data of a spec; None: as the spec says
     """
+    from ulc.training.device import split_devices
     from ulc.training.run import finished_run, resolved
 
     names = [resolved(spec).folder_name for spec in specs]
@@ -91,7 +93,7 @@ def train_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has 
             yield from ((place, finished) for place in (first, *others))
     at_once = min(jobs or len(specs), len(places))
     threads = max(1, available_threads() // max(1, at_once))
-    place_of_all = Place(out, device, threads, prepare)
+    place_of_all = Place(out, tuple(split_devices(device)), threads, prepare)
     with closing(train_in_processes(unfinished, place_of_all, at_once)) as finishing:
         for name, result in finishing:
             yield from ((place, result) for place in places[name])
@@ -99,13 +101,14 @@ def train_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has 
 
 @dataclass(frozen=True)
 class Place:
-    """Where and how trainings run: folder of the run folders, device, threads of each training.
+    """Where and how trainings run: folder of the run folders, devices, threads of each training.
 
+    devices: names; each training has one of them
     prepare: prepares the data of a spec; None: as the spec says
     """
 
     out: Path
-    device: str
+    devices: tuple[str, ...]
     threads: int
     prepare: "Prepare | None" = None
 
@@ -128,14 +131,16 @@ def train_in_processes(
     """
     waiting = list(trainings)
     working: dict[Connection, tuple[Training, SpawnProcess]] = {}
+    used: dict[Connection, str] = {}
     with exit_at_sigterm():
         try:
             while waiting or working:
                 while waiting and len(working) < at_once:
                     training = waiting.pop(0)
+                    device = least_used(where.devices, [used[pipe] for pipe in working])
                     with deferred_signals():
-                        pipe, process = start_training(training.spec, where)
-                        working[pipe] = training, process
+                        pipe, process = start_training(training.spec, where, device)
+                        working[pipe], used[pipe] = (training, process), device
                 for pipe in cast("list[Connection]", wait(list(working))):
                     training, process = working[pipe]
                     message = receive(pipe, process, training.name)
@@ -154,6 +159,11 @@ def train_in_processes(
                     process.join()
 
 
+def least_used(devices: Sequence[str], used: Sequence[str]) -> str:
+    """The first of the devices that the fewest trainings use; used: device of each training."""
+    return min(devices, key=used.count)
+
+
 def available_threads() -> int:
     """Number of threads for all trainings together, by OMP_NUM_THREADS, torch and CPU affinity."""
     import torch
@@ -163,11 +173,11 @@ def available_threads() -> int:
     return min(torch.get_num_threads(), usable_cores())  # torch reads OMP_NUM_THREADS
 
 
-def start_training(spec: RunSpec, where: Place) -> tuple[Connection, SpawnProcess]:
+def start_training(spec: RunSpec, where: Place, device: str) -> tuple[Connection, SpawnProcess]:
     """Start a training in a new process; return the pipe for its messages, and the process."""
     context = get_context("spawn")  # a forked process cannot use torch's threads
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=train, args=(spec, where, theirs), daemon=True)
+    process = context.Process(target=train, args=(spec, where, device, theirs), daemon=True)
     with block_sigint():
         process.start()
     theirs.close()
@@ -233,7 +243,7 @@ def receive(
     return RunFolder.open(message) if isinstance(message, Path) else message
 
 
-def train(spec: RunSpec, where: Place, pipe: Connection) -> None:
+def train(spec: RunSpec, where: Place, device: str, pipe: Connection) -> None:
     """Train in the new process, and send progress and folder through the pipe."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=exit_with_parent, daemon=True).start()
@@ -247,8 +257,8 @@ def train(spec: RunSpec, where: Place, pipe: Connection) -> None:
     progress, prepare = ProgressPipe(pipe), where.prepare
     try:
         try:
-            data = None if prepare is None else prepare(spec, choose_device(where.device))
-            folder = run(spec, where.out, device=where.device, progress=progress, prepared=data)
+            data = None if prepare is None else prepare(spec, choose_device(device))
+            folder = run(spec, where.out, device=device, progress=progress, prepared=data)
             pipe.send(folder.path)
         except InputError as error:
             pipe.send(error)

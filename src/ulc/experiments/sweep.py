@@ -81,6 +81,7 @@ def sweep(  # noqa: PLR0913 (what to train and where; the rest has defaults)
         that the spec sets override the preset. Or what `ulc.paper_sweep` returns
     algorithms: names of algorithms or variants, with a spec; None: with a table of the paper
     jobs: number of trainings at once
+    device: its name, or several such as cuda:0,cuda:1, over which trainings are spread
     on_run: called with the name of the algorithm and the run, for each finished run
     progress: callback for all trainings; None: no callback
     fresh: whether to train anew even if a run is finished

@@ -21,6 +21,8 @@ BACKBONES: dict[str, Callable[..., nn.Module]] = {
     "small_cnn": SmallCNN,
     "mlp": MLP,
 }
+# Narrower ones were seen to damage the memory of the process in torch's convolutions (oneDNN).
+NARROWEST = {"preact_resnet18": 8}
 NewNetwork = Callable[[HeadSpec], Classifier]
 NewBackbone = Callable[[], nn.Module]
 
@@ -42,8 +44,11 @@ def network_maker(
         else own_module(backbone, getattr(backbone, "__qualname__", repr(backbone)))
     )
 
+    # Made on the CPU, so that all devices start from the same weights; but "meta" has no memory.
+    made_on = device if device.type == "meta" else torch.device("cpu")
+
     def new_network(heads: HeadSpec) -> Classifier:
-        with torch.device("cpu"):  # so that all devices start from the same weights
+        with made_on:
             backbone = new_backbone()
             features = feature_count(backbone, shape)
             check_no_logits(backbone, features, classes)
@@ -66,6 +71,11 @@ def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> NewBackbone:
         raise InputError(
             f"the network '{name}' does not take inputs of shape {shape}; "
             "use mlp for vectors, the others for images, or 'auto'"
+        )
+    if spec.width is not None and spec.width < NARROWEST.get(name, 1):
+        raise InputError(
+            f"{name} with width {spec.width} can crash torch on a CPU; "
+            f"give a width of at least {NARROWEST[name]}"
         )
     width = {} if spec.width is None else {"width": spec.width}
     return lambda: BACKBONES[name](shape, **width)

@@ -23,6 +23,7 @@ from ulc.prediction.input_spec import ModelInput
 from ulc.prediction.new_labels import class_numbers
 from ulc.prediction.new_rows import NewRows, load_new_rows
 from ulc.storage.run_folder import RunFolder
+from ulc.training.device import memory_explained
 from ulc.training.model import Model, Uncertainty
 from ulc.typing import CountCallback, Floats, Integers
 
@@ -84,6 +85,7 @@ class Predictor:
         """Read new data of the kind that the run was trained on."""
         return load_new_rows(spec, self.model_input, on_progress)
 
+    @memory_explained()
     def predict(
         self,
         rows: NewRows,

@@ -23,7 +23,33 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "device": str(device),
         "threads": torch.get_num_threads(),
         "packages": {name: version(name) for name in PACKAGES},
+        **describe_gpu(device),
     }
+
+
+def describe_gpu(device: torch.device) -> dict[str, Any]:
+    """Name of the GPU, versions of CUDA and cuDNN; nothing for other devices."""
+    if device.type != "cuda":
+        return {}
+    return {
+        "gpu": torch.cuda.get_device_name(device),
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+    }
+
+
+def write_environment(folder: RunFolder, current: dict[str, Any]) -> None:
+    """Write environment.json; for a resumed run, keep it, and add `current` if it is another one.
+
+    The list "resumed" has the environments in which the run was resumed, except the first one.
+    """
+    if not folder.has("environment.json"):
+        folder.write_json("environment.json", current)
+        return
+    first = folder.read_json("environment.json")
+    resumed = first.pop("resumed", [])
+    if current not in [first, *resumed]:
+        folder.write_json("environment.json", first | {"resumed": [*resumed, current]})
 
 
 def choose_threads(folder: RunFolder) -> int:

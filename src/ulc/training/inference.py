@@ -8,8 +8,10 @@ from torch import Tensor
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.learner import evaluating
 from ulc.data.preprocessing import Preprocessing
+from ulc.data.rows import rows_at_once
 from ulc.labels.judgement import Judgement
 from ulc.networks.classifier import Classifier
+from ulc.training.device import memory_explained
 from ulc.training.divergence import check_predictions
 from ulc.typing import Floats
 
@@ -35,6 +37,7 @@ def predict_by_network(
     ]
 
 
+@memory_explained()
 @torch.no_grad()
 def in_batches(
     predict: Callable[[Tensor], Tensor],
@@ -44,10 +47,12 @@ def in_batches(
 ) -> Floats:
     """Apply `predict` to all stored inputs, batch by batch, in evaluation mode."""
     with evaluating(algorithm):
-        parts = [predict(preprocessing.ready(part)) for part in stored.split(BATCH)]
+        size = rows_at_once(preprocessing.shape, BATCH)
+        parts = [predict(preprocessing.ready(part)) for part in stored.split(size)]
     return array(torch.cat(parts))
 
 
+@memory_explained()
 def judge_labels(algorithm: Algorithm) -> Judgement:
     """The algorithm's judgement of its training labels; raise if predictions are not finite."""
     judgement = algorithm.judge()

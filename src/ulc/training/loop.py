@@ -10,6 +10,7 @@ from ulc.algorithms.base import Algorithm
 from ulc.blocks.averages import Averages
 from ulc.labels.judgement import Judgement
 from ulc.storage.run_folder import Records
+from ulc.training.device import memory_explained, reproducible
 from ulc.training.divergence import check_values
 from ulc.training.inference import judge_labels
 
@@ -84,7 +85,8 @@ def train(
     for number in epochs:
         began, processor = time.perf_counter(), time.process_time()
         algorithm.on_step = step_callback(number, observers)
-        values = algorithm.run_epoch(number)
+        with reproducible(algorithm.data.given.device), memory_explained():
+            values = algorithm.run_epoch(number)
         algorithm.on_step = None
         check_values(values, number)
         ended = time.perf_counter()

@@ -18,6 +18,7 @@ from ulc.blocks.learner import evaluating, mean_prediction
 from ulc.blocks.uncertainty import draw_mask_seeds, monte_carlo_dropout, normalised_entropy
 from ulc.config import NetworkSpec, Spec, checked
 from ulc.data.preprocessing import Preprocessing
+from ulc.data.rows import rows_at_once
 from ulc.errors import InputError
 from ulc.importing import Trust, check_trust
 from ulc.labels.prior import Prior, with_prior
@@ -76,7 +77,7 @@ class Model:
     ) -> Floats:
         """(N, K) class probabilities for (N, …) raw inputs, under a class prior.
 
-        size: number of rows in a batch
+        size: largest number of rows in a batch
         """
         probability = self.predict_stored(self.spec.preprocessing.stored(inputs), size)
         return with_prior(probability, np.asarray(self.spec.class_prior), prior)
@@ -87,6 +88,7 @@ class Model:
         Raise an InputError if a prediction is not finite.
         """
         ready, device = self.spec.preprocessing.ready, next(self.networks.parameters()).device
+        size = rows_at_once(self.spec.preprocessing.shape, size)
         with torch.no_grad(), evaluating(self.networks):
             parts = [
                 mean_prediction(self.members, ready(part.to(device))) for part in stored.split(size)
@@ -116,7 +118,7 @@ class Model:
         over the networks, as in training; and the learned noise. Without both: entropy of the
         prediction.
 
-        seed: of the dropout masks; size: number of rows in a batch
+        seed: of the dropout masks; size: largest number of rows in a batch
         """
         if self.spec.heads.dropout == 0 and not self.spec.heads.logit_noise:
             probability = self.predict_stored(stored, size).astype(np.float64)
@@ -127,7 +129,7 @@ class Model:
         entropies, noises = [], []
         with seeded(seed, UNCERTAINTY), evaluating(self.networks):
             masks = [draw_mask_seeds(network, passes) for network in self.members]
-            for part in stored.split(size):
+            for part in stored.split(rows_at_once(self.spec.preprocessing.shape, size)):
                 inputs = self.spec.preprocessing.ready(part.to(device))
                 passed = [
                     monte_carlo_dropout(network, inputs, seeds)

@@ -20,6 +20,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from ulc.data.float64 import WITHOUT_FLOAT64
+
 NAME = "pretended"
 CPU = torch.device("cpu")
 aten = torch.ops.aten
@@ -234,8 +236,11 @@ def unwrap(value: Any) -> Any:
 
 def wrap(value: Any) -> Any:
     """A tensor on the device from one on the CPU; anything else as it is."""
-    inside = isinstance(value, Tensor) and not isinstance(value, Elsewhere)
-    return Elsewhere(value) if inside else value
+    if not isinstance(value, Tensor) or isinstance(value, Elsewhere):
+        return value
+    if value.dtype == torch.float64 and NAME in WITHOUT_FLOAT64:
+        raise DeviceMismatchError(f"{calling_line()}: float64 on a device that has none")
+    return Elsewhere(value)
 
 
 # torch's own functions for nested values take most of the time of a small training.

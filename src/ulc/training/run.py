@@ -17,8 +17,13 @@ from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training import checkpoint, placing
 from ulc.training.best_epoch import BestEpoch, Snapshot
 from ulc.training.collapse import CollapseMonitor
-from ulc.training.device import choose_device
-from ulc.training.environment import choose_threads, describe_environment, use_threads
+from ulc.training.device import choose_device, memory_explained
+from ulc.training.environment import (
+    choose_threads,
+    describe_environment,
+    use_threads,
+    write_environment,
+)
 from ulc.training.held_out import judge_held_out
 from ulc.training.inference import judge_labels
 from ulc.training.loop import ProgressReporter, TrainingProgress, train
@@ -81,6 +86,7 @@ def resume(
     return train_at(path, spec, prepared, chosen, progress, SAVE_EVERY)
 
 
+@memory_explained()
 def prepare_noted(spec: RunSpec, device: torch.device, progress: TrainingProgress) -> Prepared:
     """Prepare the data, and pass notes and warnings about them to `progress`."""
     prepared = prepare(spec, device, progress.on_read)
@@ -105,7 +111,7 @@ def train_at(  # noqa: PLR0913 (all that a training consists of)
         RunFolder.create(path, spec)
         check_own_code(folder, spec)
         environment = describe_environment(device) | {"own_code": hash_own_code(spec)}
-        folder.write_json("environment.json", environment)
+        write_environment(folder, environment)
         write_data(folder, prepared)
         kept = train_in_folder(training, folder, progress, save_every)
         write_results(training, folder, judge_all_rows(training))
@@ -165,6 +171,7 @@ def start_fresh(spec: RunSpec, out: Path) -> None:
     placing.remove_run(out / spec.folder_name, spec.data, spec.noise.file, read_identity)
 
 
+@memory_explained()
 def build_algorithm(spec: RunSpec, prepared: Prepared, device: torch.device) -> Algorithm:
     """The algorithm with new networks, on the device."""
     data = prepared.training
