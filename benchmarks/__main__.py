@@ -12,7 +12,17 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-SPEED = ("bare", "excess", "peer", "dropout", "mixture", "augment", "growth", "start")
+SPEED = (
+    "bare",
+    "excess",
+    "peer",
+    "dropout",
+    "mixture",
+    "augment",
+    "growth",
+    "many_classes",
+    "start",
+)
 
 
 def main(argv: list[str]) -> None:

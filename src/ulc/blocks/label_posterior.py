@@ -61,7 +61,7 @@ class AnchoredConfusion(nn.Module):
         for _ in range(MAX_STEPS):
             expected = self.expected_class(logs)
             posterior = self.posterior(expected, given, one_hot, verified)
-            moved = self.update_transition(posterior, one_hot)
+            moved = self.update_transition(posterior, given)
             self.update_temperature(logs, expected, posterior)
             if self.anchored:
                 moved = max(moved, self.update_frequencies(shares, posterior))
@@ -81,10 +81,11 @@ class AnchoredConfusion(nn.Module):
         posterior = joint / joint.sum(1, keepdim=True).clamp(min=1e-30)
         return posterior if verified is None else torch.where(verified[:, None], one_hot, posterior)
 
-    def update_transition(self, posterior: Tensor, one_hot: Tensor) -> float:
+    def update_transition(self, posterior: Tensor, given: Tensor) -> float:
         """Set C by the expected counts; return the largest change."""
         correct = torch.eye(len(self.factor), device=posterior.device)
-        counts = posterior.T @ one_hot
+        # Not posterior.T @ one_hot: with 1,000 classes, that product takes most of an epoch.
+        counts = torch.zeros_like(correct).index_add_(0, given, posterior).T
         right, total = counts.trace(), counts.sum()
         error = 1 - (right + PSEUDO_COUNT_CORRECT_POOLED) / (total + PSEUDO_COUNT_CORRECT_POOLED)
         pooled = (1 - error) * correct + error * spread_evenly(correct)

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from ulc.blocks.learner import Learner, evaluating
+from ulc.blocks.noisy_softmax import log_sum_of_draws, mean_noisy_log_softmax
 from ulc.data.training import TrainingData
 from ulc.networks.classifier import Classifier, Output
 
+NUMBERS_AT_ONCE = 2**20  # logits of several dropout passes on a CPU; more would leave the cache
 SMALLEST = math.log(1e-8)  # lowest log-probability in a loss; lower ones are clamped
 
 
@@ -70,12 +72,47 @@ def monte_carlo_dropout(
 
     members: seeds of the dropout masks, one for each pass
     """
-    logits, std = network.members(network.trunk(inputs), members)
-    passes = logits.log_softmax(1)
+    hidden = network.trunk(inputs)
+    numbers = network.head.out_features * len(inputs)
+    at_once = max(1, NUMBERS_AT_ONCE // numbers) if hidden.device.type == "cpu" else len(members)
+    groups = [members[start : start + at_once] for start in range(0, len(members), at_once or 1)]
+    sums = [sum_over_passes(network, hidden, group) for group in groups or [members]]
+    total = sum(each.passes for each in sums)
+    log_probability = torch.stack([each.log_probability for each in sums]).logsumexp(0)
+    stds = [each.std for each in sums if each.std is not None]
     return IntegratedPredictions(
-        passes.logsumexp(0).T - math.log(len(passes)),
-        entropy_of(passes, 1).mean(0),
-        None if std is None else std.mean(0).T,
+        log_probability.T - math.log(total),
+        torch.stack([each.entropy for each in sums]).sum(0) / total,
+        (torch.stack(stds).sum(0) / total).T if stds else None,
+    )
+
+
+@dataclass(frozen=True)
+class PassSums:
+    """Sums over some dropout passes of a batch.
+
+    log_probability: (K, B) log of the summed probabilities; entropy: (B,) summed entropies
+    std: (K, B) summed standard deviations of the logit noise; None: no logit noise
+    """
+
+    passes: int
+    log_probability: Tensor
+    entropy: Tensor
+    std: Tensor | None
+
+
+def sum_over_passes(network: Classifier, hidden: Tensor, members: Sequence[int]) -> PassSums:
+    """Dropout passes with the masks of these seeds; without dropout, one pass.
+
+    hidden: output of the network's trunk
+    """
+    logits, std = network.members(hidden, members)
+    passes = logits.log_softmax(1)
+    return PassSums(
+        len(passes),
+        log_sum_of_draws(passes),
+        entropy_of(passes, 1).sum(0),
+        None if std is None else std.sum(0),
     )
 
 
@@ -147,10 +184,9 @@ class CorruptedLogProbability:
         logits, instance_std = output.logits.T.contiguous(), output.instance_std.T
         class_std, device = output.class_std, logits.device
         normal = torch.randn(self.draws, *logits.shape, device=device)
-        if self.shared:
-            delta = class_std * torch.randn(self.draws, *class_std.shape, device=device)
-            corrupted = logits + delta @ logits + instance_std * normal
-        else:
+        if not self.shared:
             variance = instance_std.square() + class_std.square() @ logits.square()
-            corrupted = torch.addcmul(logits, variance.sqrt(), normal)
+            return mean_noisy_log_softmax(logits, variance.sqrt(), normal).T
+        delta = class_std * torch.randn(self.draws, *class_std.shape, device=device)
+        corrupted = logits + delta @ logits + instance_std * normal
         return corrupted.log_softmax(1).logsumexp(0).T - math.log(self.draws)
