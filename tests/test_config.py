@@ -100,6 +100,7 @@ def test_two_specs_share_a_folder_only_if_they_are_equal(first, second):
 
 
 OTHERWISE = {
+    "compute": {"accumulate": 2},
     "data.source": "npz",
     "data.path": "here",
     "data.label": "class",
@@ -201,7 +202,7 @@ def test_a_resolved_spec_finds_itself_again(tmp_path, name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("nois = 1", "unknown key 'nois'; known here: algorithm, data, epochs, "),
+        ("nois = 1", "unknown key 'nois'; known here: algorithm, compute, data, epochs, "),
         (
             "[noise]\nrat = 0.5",
             "unknown key 'noise.rat'; known here: file, key, kind, matrix, rate",

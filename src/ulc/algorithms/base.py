@@ -75,7 +75,10 @@ class Algorithm(nn.Module, ABC):
             for learner in self.learners():
                 learner.start_epoch(epoch)
             self.train()
-            return self.train_epoch(epoch)
+            record = self.train_epoch(epoch)
+            for learner in self.learners():
+                learner.finish_epoch()
+            return record
 
     def judge(self) -> Judgement:
         """The judgement of every training label.

@@ -22,11 +22,15 @@ class Learner(nn.Module):
     The state dict holds all of them. The average has a share of about
     exp(−age / `descent.average_epochs`) of weights that are `age` epochs old.
 
+    accumulate: number of batches whose mean gradient makes one step
+    pending: batches whose gradients wait for a step
     average: the averaged network; None: `descent.average_epochs` is 0
     steps: (3,) steps so far, steps of the epoch before, steps of this epoch
     """
 
     steps: Tensor
+    accumulate: int = 1
+    pending: int = 0
 
     def __init__(self, network: Classifier, descent: Descent) -> None:
         super().__init__()
@@ -68,18 +72,38 @@ class Learner(nn.Module):
                 group["lr"] *= group.get("lr_factor", 1.0)
 
     def descend(self, loss: Tensor) -> Tensor:
-        """Take one optimiser step on `loss`; return its value."""
+        """Take one optimiser step on `loss`, or on several if they accumulate; return its value."""
         with self.optimiser_step():
             loss.backward()
         return loss.detach()
 
     @contextmanager
     def optimiser_step(self) -> Iterator[None]:
-        """Context manager: sum the gradients computed inside, then take one optimiser step."""
-        for group in self.optimiser.param_groups:  # faster than `zero_grad` in a small network
-            for parameter in group["params"]:
-                parameter.grad = None
+        """Context manager: sum the gradients computed inside, then take one optimiser step.
+
+        If gradients accumulate, only every `accumulate`-th call takes a step.
+        """
+        if not self.pending:
+            for group in self.optimiser.param_groups:  # faster than `zero_grad` in a small network
+                for parameter in group["params"]:
+                    parameter.grad = None
         yield
+        self.pending += 1
+        if self.pending >= self.accumulate:
+            self.take_step()
+
+    def finish_epoch(self) -> None:
+        """Take a step on the gradients that still wait for one, so that no epoch depends on it."""
+        if self.pending:
+            self.take_step()
+
+    def take_step(self) -> None:
+        """Take an optimiser step on the mean gradient of the pending batches."""
+        if self.pending > 1:
+            every = [each for group in self.optimiser.param_groups for each in group["params"]]
+            gradients = [each.grad for each in every if each.grad is not None]
+            torch._foreach_div_(gradients, self.pending)
+        self.pending = 0
         self.optimiser.step()
         if self.average is not None:
             self.update_average(self.average)

@@ -36,7 +36,7 @@ class NoisyLogSoftmax(torch.autograd.Function):
         return total - math.log(len(normal))
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         """Gradients of logits and std.
 

@@ -154,12 +154,14 @@ class RunOptions(DataOptions):
         demonstration = data is None
         settings = parse.settings(self.setting or [])
         network = parse.network(self.network, settings.pop("network", {}))
+        compute = parse.compute(settings.pop("compute", None))
         epochs = {} if self.epochs is None else {"epochs": self.epochs}
         return RunSpec(
             data=self.data_spec("fashion" if data is None else data),
             imbalance=parse.imbalance(self.imbalance or ("half:10" if demonstration else "none")),
             noise=parse.noise(self.noise or ("symmetric:0.5" if demonstration else "none")),
             network=network,
+            compute=compute,
             options=settings,
             **epochs,
         )

@@ -4,7 +4,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from ulc.config import DataSpec, ImbalanceSpec, NetworkSpec, NoiseSpec, checked
+from ulc.config import (
+    ComputeSpec,
+    DataSpec,
+    ImbalanceSpec,
+    NetworkSpec,
+    NoiseSpec,
+    checked,
+)
 from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError
 
@@ -71,6 +78,13 @@ def network(name: str, settings: Any) -> NetworkSpec:
         raise InputError("--set network: name the network with --network, and set network.KEY")
     content = {"options": settings} if ":" in name else settings
     return checked(NetworkSpec, {**content, "name": name}, where="--set network")
+
+
+def compute(settings: Any) -> ComputeSpec | None:
+    """How a training computes, from the settings compute.KEY; None: none is given."""
+    if settings is None:
+        return None
+    return checked(ComputeSpec, settings, where="--set compute")
 
 
 def settings(texts: list[str]) -> dict[str, Any]:

@@ -167,11 +167,13 @@ def auc_by_epoch(runs: Sequence[FinishedRun]) -> AucByEpoch:
 def one_auc(title: str, runs: Sequence[FinishedRun], keys: tuple[str, ...]) -> list[Curve]:
     """The curve of the runs of a method; none if a score is not defined (no class is small)."""
     check_alike(title, runs)
-    rows = [[nested_value(each["labels"], keys) for each in run.folder.records] for run in runs]
+    scored = [[each for each in run.folder.records if "labels" in each] for run in runs]
+    rows = [[nested_value(each["labels"], keys) for each in records] for records in scored]
     if any(value is None for row in rows for value in row):
         return []
     values = np.array(rows, float)
-    return [Curve(title, np.arange(1.0, values.shape[1] + 1), values)]
+    epochs = np.array([each["epoch"] + 1.0 for each in scored[0]])
+    return [Curve(title, epochs, values)]
 
 
 def check_alike(title: str, runs: Sequence[FinishedRun]) -> None:

@@ -55,7 +55,11 @@ class Classifier(nn.Module):
     `forward` is `top` of `trunk`. All dropout is in `top`, so T dropout passes (`members`) need
     only one pass through `trunk`. With dropout on the pooled features alone, `top` is just dropout
     and heads.
+
+    precision: of the backbone; dropout, heads and all that follows stay as they are
     """
+
+    precision: Literal["float32", "bfloat16"] = "float32"
 
     def __init__(self, backbone: nn.Module, features: int, classes: int, spec: HeadSpec) -> None:
         super().__init__()
@@ -97,7 +101,14 @@ class Classifier(nn.Module):
         below: nn.Module = self.backbone
         if self.before_last_stage:
             below = cast("nn.Module", self.backbone.early_stages)
-        return below(inputs)
+        return self.apply_part(below, inputs)
+
+    def apply_part(self, part: nn.Module, values: Tensor) -> Tensor:
+        """Apply a part of the backbone in its precision; the result has the type of `values`."""
+        if self.precision == "float32":
+            return part(values)
+        with torch.autocast(values.device.type, torch.bfloat16):
+            return part(values).to(values.dtype)
 
     def top(self, hidden: Tensor) -> Output:
         """Apply the rest of the network to the output of `trunk`, from the first dropout on."""
@@ -162,7 +173,7 @@ class Classifier(nn.Module):
 
     def last_stage(self, values: Tensor) -> Tensor:
         """Pooled features, by the backbone's last stage from the output of its early stages."""
-        return cast("nn.Module", self.backbone.last_stage)(values)
+        return self.apply_part(cast("nn.Module", self.backbone.last_stage), values)
 
     def drop(self, values: Tensor) -> Tensor:
         """Apply dropout, if the network has any."""

@@ -98,6 +98,6 @@ def memory_explained() -> Iterator[None]:
             raise
         raise InputError(
             f"the memory is full ({first_line(error)}); give a smaller batch_size (--set "
-            "batch_size=…), --set compute.accumulate=2, --set compute.precision=bf16, a smaller "
-            "network, or --device cpu"
+            "batch_size=…), --set compute.accumulate=2, --set compute.precision=bfloat16, a "
+            "smaller network, or --device cpu"
         ) from None

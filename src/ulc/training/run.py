@@ -17,6 +17,7 @@ from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training import checkpoint, placing
 from ulc.training.best_epoch import BestEpoch, Snapshot
 from ulc.training.collapse import CollapseMonitor
+from ulc.training.compute import apply_compute
 from ulc.training.device import choose_device, memory_explained
 from ulc.training.environment import (
     choose_threads,
@@ -177,7 +178,9 @@ def build_algorithm(spec: RunSpec, prepared: Prepared, device: torch.device) -> 
     data = prepared.training
     new_network = network_maker(spec.network, data.preprocessing.shape, data.num_classes, device)
     config = configure(spec.algorithm, spec.options)
-    return find_algorithm(spec.algorithm).build(config, data, new_network)
+    algorithm = find_algorithm(spec.algorithm).build(config, data, new_network)
+    apply_compute(algorithm, spec.compute)
+    return algorithm
 
 
 def write_data(folder: RunFolder, prepared: Prepared) -> None:
@@ -209,7 +212,11 @@ def train_in_folder(
     monitor = monitor_collapse(spec, prepared)
     best = None if monitor is None else BestEpoch(monitor, best=resumed.best)
     observers = [
-        EpochScores(prepared.truth, prepared.training.preprocessing),
+        EpochScores(
+            prepared.truth,
+            prepared.training.preprocessing,
+            every=1 if spec.compute is None else spec.compute.score_every,
+        ),
         WarmUpRecorder(prepared.truth, folder, warm_up_of(spec)),
         *([] if best is None else [best]),
         RunRecorder(folder, save_every, best),

@@ -15,14 +15,20 @@ from ulc.training.loop import Epoch, Observer
 
 
 class EpochScores(Observer):
-    """Records scores of predictions (with a test set) and of the judgement (with true labels)."""
+    """Records scores of predictions (with a test set) and of the judgement (with true labels).
 
-    def __init__(self, truth: Truth, preprocessing: Preprocessing) -> None:
+    every: every how many epochs; the last epoch always has scores
+    """
+
+    def __init__(self, truth: Truth, preprocessing: Preprocessing, *, every: int = 1) -> None:
         self.truth = truth
         self.preprocessing = preprocessing
+        self.every = every
 
     def on_epoch(self, epoch: Epoch) -> None:
         """Add the scores to the record of the epoch."""
+        if (epoch.record["epoch"] + 1) % self.every and not epoch.is_last:
+            return
         algorithm, judgement, small = epoch.algorithm, epoch.judgement, self.truth.small
         prior = algorithm.learned_prior(judgement)
         epoch.record["prior"] = prior.tolist()
@@ -85,6 +91,8 @@ class WarmUpRecorder(Observer):
 def summarise(records: Records, epochs: int) -> dict[str, Any]:
     """Test scores and scores of the labels of a run; without test set or true labels, none of them.
 
+    Only epochs that have scores count.
+
     best_on_test: the highest test accuracy, which is optimistic because the test set chooses it
     last: means over the last min(10, epochs // 5) epochs, at least one
 
@@ -92,17 +100,18 @@ def summarise(records: Records, epochs: int) -> dict[str, Any]:
     """
     window = max(1, min(10, epochs // 5))
     summary: dict[str, Any] = {"epochs": epochs, "last_epochs": window}
-    if records and "test" in records[0]:
-        for prior in ("training", "balanced"):
-            accuracies = [record["test"][prior]["accuracy"] for record in records]
-            best = int(np.argmax(accuracies))
-            summary[prior] = {
-                "best_on_test": accuracies[best],
-                "best_epoch_on_test": best,
-                "last": mean_over([record["test"][prior] for record in records[-window:]]),
-            }
-    if records and "labels" in records[0]:
-        summary["labels"] = mean_over([record["labels"] for record in records[-window:]])
+    last = records[-window:]
+    tested = [place for place, record in enumerate(records) if "test" in record]
+    for prior in ("training", "balanced") if tested else ():
+        accuracies = [records[place]["test"][prior]["accuracy"] for place in tested]
+        best = int(np.argmax(accuracies))
+        summary[prior] = {
+            "best_on_test": accuracies[best],
+            "best_epoch_on_test": tested[best],
+            "last": mean_over([record["test"][prior] for record in last if "test" in record]),
+        }
+    if records and "labels" in records[-1]:
+        summary["labels"] = mean_over([record["labels"] for record in last if "labels" in record])
     return summary
 
 
