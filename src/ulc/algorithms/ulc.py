@@ -265,7 +265,7 @@ class ULC(Algorithm):
         return correct(self.prediction[side], self.data.given, self.trust[side])
 
     def doubtful_weight(self, since: float) -> float:
-        """Weight λ_u of the doubtful loss, `since` epochs after the warm-up."""
+        """Weight λ_u of the loss of doubtful rows, `since` epochs after the warm-up."""
         if self.fixmatch:
             return self.config.guess_weight
         return self.config.doubtful_weight * linear_rampup(since, self.config.rampup_epochs)

@@ -20,7 +20,7 @@ from ulc.blocks.mixture import (
 
 @dataclass(frozen=True)
 class MixturePrediction:
-    """Clean probabilities of N labels, and exceptions from the rule.
+    """Clean probabilities of N labels, and where the mixture of the class was not used.
 
     clean_probability: (N,) probability that a label is right
     fell_back: (K,) mask of the classes whose own mixture is not reliable; the mixture of all

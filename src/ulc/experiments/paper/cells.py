@@ -102,7 +102,7 @@ def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has de
     options: Mapping[str, Any] | None = None,
     tuned: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
 ) -> PaperSweep:
-    """The trainings of a table or figure of the paper, for `ulc.sweep`.
+    """Plan the trainings of a table or figure of the paper, for `ulc.sweep`.
 
     name: table1, table2, table4 or figure1 to figure4
     data: the data by data set, such as {"cifar10": …, "cifar100": …}; or one path, which is
@@ -141,7 +141,10 @@ def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has de
 
 
 def find_data(name: str, path: str | Path, scale: Scale, scale_name: str) -> DataSpec:
-    """The spec of the data that stand for a data set; raise an InputError if they cannot be."""
+    """The spec of the data at `path` for the data set `name`.
+
+    Raise an InputError if they are not the kind of data that the scale needs.
+    """
     if name not in scale.kinds:
         raise InputError(f"no data set is called '{name}'; known: {', '.join(scale.kinds)}")
     kind, where = scale.kinds[name], Path(path)
@@ -157,7 +160,7 @@ def find_data(name: str, path: str | Path, scale: Scale, scale_name: str) -> Dat
 
 
 def check_classes(path: Path, name: str) -> None:
-    """Raise an InputError if the labels of an npz file are not those of the data set."""
+    """Raise an InputError if an npz file has not as many classes as the data set."""
     try:
         labels = read_npz(path, lambda each: each == "y").get("y")
     except ValueError as error:
@@ -173,7 +176,10 @@ def check_classes(path: Path, name: str) -> None:
 def choose(
     name: str, rows: Sequence[Row], columns: Sequence[Column], only: Sequence[str]
 ) -> tuple[tuple[Row, ...], tuple[Column, ...]]:
-    """The rows and columns that have one of the names of each kind in `only`.
+    """Select rows and columns by the names in `only`.
+
+    Names have four kinds: method, data set, noise, imbalance. A row or column is kept if, for each
+    kind that `only` names, it has one of these names.
 
     name: of the grid, for the message
     """

@@ -67,7 +67,7 @@ class Row(Spec):
 
     method: name of an algorithm or variant
     told: the option that gets the column's true share of wrong labels; None: no option
-    until: "warm-up": training ends after the first epoch behind the warm-up
+    until: "warm-up": training ends after the first epoch that follows the warm-up
     best, last: numbers of the paper; None: the paper has none
     deviation: standard deviations of `last`; None: the paper has none
     """
@@ -85,7 +85,8 @@ class Row(Spec):
 class Oddity(Spec):
     """A remark on numbers of the paper that look odd.
 
-    rows: titles of the rows; columns: their numbers, counted from 1; None: all columns
+    rows: titles of the rows; columns: positions of the columns, counted from 1; None: all columns
+    scores: which of the two numbers of a cell it concerns
     """
 
     text: str
@@ -127,7 +128,7 @@ class PaperGrid(Spec):
         return None if math.isnan(value) else value
 
     def remarks(self, row: Row, column: Column, score: Score) -> list[int]:
-        """The numbers (from 0) of the oddities that concern a number of the paper."""
+        """Positions in `oddities` of the remarks on one number of the paper."""
         place = self.columns.index(column) + 1
         return [
             number
@@ -170,7 +171,7 @@ def find_scale(name: str) -> Scale:
 
 @cache
 def option_sources() -> Mapping[str, Mapping[str, str]]:
-    """Whence each hyper-parameter is: for each algorithm, by the name of the option."""
+    """The source of each hyper-parameter, by algorithm and by the name of the option."""
     content = read_file("sources.toml")
     shared = content.pop("shared")
     return {algorithm: shared | own for algorithm, own in content.items()}
