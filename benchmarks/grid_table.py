@@ -109,15 +109,18 @@ def group_records(records: Sequence[Record]) -> dict[str, Group]:
 
 
 def title_of(record: Record) -> str:
-    """Return the title of the record's method, with its changes."""
+    """Return the title of the record's method, with its changes; "(searched)": a search chose them.
+
+    Where the search kept the preset, there are no changes, and the title is that of the preset.
+    """
     method = record["method"]
     algorithm, _ = VARIANTS.get(method, (method, {}))
     part = method.removeprefix(algorithm).removeprefix("-").replace("-", " ")
     words = [TITLES.get(algorithm, algorithm), *(WORDS.get(each, each) for each in part.split())]
-    if record.get("searched"):
-        return " ".join([*words, SEARCHED])
-    changes = f" ({', '.join(record['changes'])})" if record["changes"] else ""
-    return " ".join(words) + changes
+    if not record["changes"]:
+        return " ".join(words)
+    changes = SEARCHED if record.get("searched") else f"({', '.join(record['changes'])})"
+    return " ".join([*words, changes])
 
 
 def place_of(record: Record) -> tuple[int, str, list[str], int]:
@@ -145,7 +148,7 @@ def format_means(groups: dict[str, Group]) -> list[str]:
 def format_differences(groups: dict[str, Group], method: str) -> list[str]:
     """Return a table of the differences of all other methods to `method`, seed by seed."""
     name, *changes = method.split()
-    searched = changes == [SEARCHED]
+    searched = changes == [SEARCHED]  # as in a title
     reference = title_of({"method": name, "changes": changes, "searched": searched})
     if reference not in groups:
         raise InputError(f"there are no records of '{method}'; run the grid with it first")

@@ -18,10 +18,12 @@ from benchmarks.grid_records import (
     is_recorded,
     key_of,
     processor_seconds,
+    read_curves,
     read_records,
 )
 from benchmarks.grid_settings import METHODS
 from benchmarks.grid_table import main as print_tables
+from benchmarks.grid_table import title_of
 from stub_data import embeddings
 from ulc.errors import InputError
 from ulc.settings.variants import VARIANTS
@@ -183,6 +185,22 @@ def test_processor_seconds_are_those_of_training_and_of_the_clock_in_older_recor
     seconds = [{"train": 4.0, "processor": 3.0, "score": 9.0}, {"train": 2.0, "score": 9.0}]
     folder = SimpleNamespace(records=[{"seconds": each} for each in seconds])
     assert processor_seconds(folder) == 5
+
+
+def test_curves_have_one_value_for_each_epoch_and_none_where_an_epoch_has_none():
+    first = {"labels": {"small": {"auc": 0.123456}, "large": {"auc": None}}}
+    second = {"labels": {"small": {"auc": 1.0}}, "train": {"moved_by_doubt": 0.0000363636}}
+    assert read_curves([first, second]) == {
+        "labels.small.auc": [0.1235, 1.0],
+        "train.moved_by_doubt": [None, 3.636e-05],
+    }
+
+
+def test_a_title_says_searched_only_where_the_search_left_the_preset():
+    changed = stub_record("ce", 0, 0.5, changes=["sgd.lr=1"]) | {"searched": True}
+    assert title_of(changed) == "cross entropy (searched)"
+    assert title_of(changed | {"changes": []}) == "cross entropy"
+    assert title_of(changed | {"searched": False}) == "cross entropy (sgd.lr=1)"
 
 
 def test_records_are_sorted_and_a_new_one_replaces_that_of_the_same_cell(tmp_path):
