@@ -27,6 +27,7 @@ CURVES = (
     "test.training.{group}_accuracy",
     "test.balanced.accuracy",
     "test.balanced.{group}_accuracy",
+    "labels.auc",
     "labels.{group}.auc",
     "labels.{group}.certainty_auc",
     "labels.{group}.trusted_correct",

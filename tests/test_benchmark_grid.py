@@ -229,7 +229,7 @@ def test_tables_show_means_and_paired_differences_over_common_seeds(tmp_path, ca
         ["ULC", "3", "50.0 ± 45.8"],
         ["ULC without CSM", "2", "75.0 ± 21.2"],
     ]
-    assert [row[7] for row in rows[1:]] == ["–", "90.0 ± 0.0", "90.0 ± 0.0"]
+    assert [row[6] for row in rows[1:]] == ["–", "90.0 ± 0.0", "90.0 ± 0.0"]
     assert [row[-1] for row in rows[1:]] == ["1.00", "1.00", "1.00"]
     assert "The records of ULC without CSM have different options" in shown
     print_tables(["--paired", "ulc", "--results", str(tmp_path)])
