@@ -35,6 +35,9 @@ class Config(Spec):
     )
     threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels with p > τ are trusted")
     loss_history: int = Field(1, ge=1, description="epochs over which to average losses; 5 at 90 %")
+    zero_losses: int = Field(
+        0, ge=0, description="losses of 0 in the fit: the authors' code has one per removed example"
+    )
     temperature: float = Field(0.5, gt=0, description="T of sharpening")
     mixup_alpha: float = Field(4.0, ge=0)
     doubtful_weight: float = Field(25.0, ge=0, description="λ_u, reached after `rampup_epochs`")
@@ -59,7 +62,9 @@ class DivideMix(Algorithm):
         self.threshold = config.threshold
         self.pair = make_pair(lambda: Learner(new_network(HeadSpec()), config.sgd))
         self.history = LossHistory(config.loss_history, data.given)
-        self.loss_mixture = GaussianLossMixture(per_class=False, monotone=False)
+        self.loss_mixture = GaussianLossMixture(
+            per_class=False, monotone=False, zero_losses=config.zero_losses
+        )
         unknown = torch.full((2, len(data)), torch.nan, device=data.given.device)
         self.register_buffer("clean_probability", unknown)
 

@@ -63,6 +63,9 @@ class Config(Spec):
         False, description="trust a class that one component explains"
     )
     mixture: Literal["gaussian", "beta"] = "gaussian"
+    zero_losses: int = Field(
+        0, ge=0, description="without CSM: losses of 0 in the fit, as in DivideMix's public code"
+    )
     class_guard: Literal["off", "anchored"] = Field(
         "off", description="anchored: keep classes that would die out (not in the paper)"
     )
@@ -119,6 +122,7 @@ class ULC(Algorithm):
             per_class=config.per_class,
             monotone=config.monotone,
             one_component_guard=config.one_component_guard,
+            zero_losses=config.zero_losses,
         )
         self.guard = ClassGuard(data) if config.class_guard == "anchored" else None
         self.fixmatch = config.semi_supervised == "fixmatch"

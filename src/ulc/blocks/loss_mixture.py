@@ -47,6 +47,8 @@ class LossMixture(ABC):
         is as low as that of two
     fewest: a class with fewer examples is judged by the mixture of all losses
     max_steps: largest number of EM steps
+    zero_losses: so many losses of 0 join the fit of one mixture for all. DivideMix's public code
+        has a loss of 0 for each example that imbalance removed; for experiments with that code
     """
 
     per_class: bool = True
@@ -54,6 +56,7 @@ class LossMixture(ABC):
     one_component_guard: bool = False
     fewest: int = 10
     max_steps: int = 10
+    zero_losses: int = 0
 
     @abstractmethod
     def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
@@ -71,18 +74,26 @@ class LossMixture(ABC):
         one_group = torch.zeros_like(given)
         no_class = torch.zeros(classes, dtype=torch.bool, device=losses.device)
         group = given if self.per_class else one_group
-        fitted = self.fit(losses[finite], group[finite], classes if self.per_class else 1)
+        if self.per_class:
+            fitted = self.fit(losses[finite], given[finite], classes)
+        else:
+            fitted = self.fit_one(losses[finite])
         clean[finite] = fitted.clean_probability(losses[finite], group[finite])
         fell_back = ~fitted.reliable if self.per_class else no_class
         unreliable = finite & fell_back[given]
         if unreliable.any():
-            of_all = self.fit(losses[finite], one_group[finite], 1)
+            of_all = self.fit_one(losses[finite])
             clean[unreliable] = of_all.clean_probability(losses[unreliable], one_group[unreliable])
         one_component = no_class
         if self.one_component_guard:
             one_component = fitted.one_component.expand(classes) & ~fell_back
             clean[finite & one_component[given]] = 1.0
         return MixturePrediction(clean.float(), fell_back, one_component, int((~finite).sum()))
+
+    def fit_one(self, losses: Tensor) -> "ScaledMixtures":
+        """Fit one mixture to all (N,) losses, and to `zero_losses` zeros."""
+        every = torch.cat([losses, losses.new_zeros(self.zero_losses)])
+        return self.fit(every, torch.zeros_like(every, dtype=torch.int64), 1)
 
     def find_reliable(
         self, sizes: Tensor, span: Tensor, mixtures: GaussianMixtures | BetaMixtures
