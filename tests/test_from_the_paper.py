@@ -48,7 +48,7 @@ def shorten(command):
     if words[0] in ("table", "figure"):
         return words
     if words[0] == "train":
-        return [word.replace("preact_resnet18", "small_cnn") for word in words] + ["--epochs", "2"]
+        return [*words, "--network", "small_cnn", "--epochs", "2"]
     methods = {"table4": "ulc,ulc-without-csm", "figure4": ""}.get(words[1], "ce,ulc")
     column = ONE_COLUMN.get(words[1])
     for option in ("--jobs", "--seeds", "--only"):
