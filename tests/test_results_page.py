@@ -2,14 +2,18 @@
 
 import json
 
+import matplotlib
 import pytest
 
 from benchmarks import grid_records, results_page
 from benchmarks.grid_records import RESULTS, read_curves, read_records
 from benchmarks.recorded_runs import is_stale, nest_curves, read_runs
+from benchmarks.results_figures import IMAGES, draw_all
 from benchmarks.results_page import chosen_runs, fill, make_table
 from ulc.errors import InputError
+from ulc.experiments.figures import render
 
+DRAWN_WITH = "3.11.2"  # another matplotlib draws other bytes
 SETTINGS = sorted(path.stem for path in RESULTS.glob("*.jsonl"))
 
 
@@ -75,3 +79,14 @@ def test_a_paper_table_takes_searched_options_where_there_are_some(tmp_path):
         ("ulc", []),
     ]
     assert json.dumps(kept[0].spec.content)
+
+
+def test_the_figures_of_the_documentation_are_those_of_the_records():
+    drawn = dict(draw_all())
+    assert {"figure1", "figure2"} <= set(drawn)
+    for name, figure in drawn.items():
+        path = IMAGES / f"{name}.svg"
+        if matplotlib.__version__ == DRAWN_WITH:
+            assert path.read_bytes() == render(figure, "svg"), name
+        else:
+            assert path.is_file()
