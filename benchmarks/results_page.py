@@ -9,8 +9,9 @@ A table stands in a page between two comments, and the first one says which tabl
     <!-- end of records -->
 
 Tables: `means SETTING [METHODS]` and `paired SETTING METHOD [METHODS]` as grid_table prints them,
-`search SETTING`, and `paper TABLE [PRIOR]`, a table of the paper with frozen features. With --check
-nothing is written; pages that would change are named, and the exit code is 1.
+`search SETTING`, `paper TABLE [PRIOR]`, a table of the paper with frozen features, and `difference
+METHOD REFERENCE MEASURES` over all settings that have both. With --check nothing is written; pages
+that would change are named, and the exit code is 1.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from benchmarks.differences import difference_table
 from benchmarks.grid_records import RESULTS, SEARCHES, Record, read_records
 from benchmarks.grid_table import TITLES, format_records, format_table, parse_options
 from benchmarks.recorded_runs import RecordedRun, read_runs
@@ -150,11 +152,17 @@ def chosen_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
     ]
 
 
+def difference(method: str, reference: str, measures: str) -> str:
+    """Return paired differences of two methods in every setting that has both."""
+    return difference_table(method, reference, measures.split(","))
+
+
 TABLES: dict[str, Callable[..., str]] = {
     "means": means,
     "paired": paired,
     "search": search,
     "paper": paper,
+    "difference": difference,
 }
 
 

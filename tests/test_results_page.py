@@ -6,6 +6,7 @@ import matplotlib
 import pytest
 
 from benchmarks import grid_records, results_page
+from benchmarks.differences import difference_table
 from benchmarks.grid_records import RESULTS, read_curves, read_records
 from benchmarks.recorded_runs import is_stale, nest_curves, read_runs
 from benchmarks.results_figures import IMAGES, draw_all
@@ -59,6 +60,30 @@ def test_nested_curves_are_the_records_that_they_came_from():
         {"epoch": 1, "labels": {"auc": 0.75, "small": {"auc": 1.0}}},
     ]
     assert nest_curves(read_curves(records)) == records
+
+
+def test_differences_are_paired_by_seed_and_tested_over_all_settings(tmp_path):
+    def record(setting, method, seed, accuracy):
+        scores = {"best_on_test": 0.9, "last": {"accuracy": accuracy}}
+        return {"setting": setting, "method": method, "changes": [], "seed": seed,
+                "training": scores}  # fmt: skip
+
+    for setting, gains in (("demonstration", (0.1, 0.3)), ("features-1to10-50", (0.2,))):
+        lines = [record(setting, "ce", 9, 0.0)]  # a seed that the other method has not
+        for seed, gain in enumerate(gains):
+            lines += [record(setting, "ce", seed, 0.5), record(setting, "ulc", seed, 0.5 + gain)]
+        grid_records.update_records(tmp_path / f"{setting}.jsonl", lambda _, new=lines: new)
+    table = difference_table("ulc", "ce", ["accuracy", "fall", "auc"], tmp_path)
+    rows = [line.strip("| ").split(" | ")[1:] for line in table.splitlines()[2:]]
+    assert rows == [
+        ["2", "+20.0 ± 10.0", "-20.0 ± 10.0", "–"],
+        ["1", "+20.0", "-20.0", "–"],
+        ["3", "+20.0 ± 5.8 (p = 0.074)", "-20.0 ± 5.8 (p = 0.074)", "–"],
+    ]
+    with pytest.raises(InputError, match="no setting has records"):
+        difference_table("ulc", "pencil", ["accuracy"], tmp_path)
+    with pytest.raises(InputError, match="no measure is called 'speed'"):
+        difference_table("ulc", "ce", ["speed"], tmp_path)
 
 
 def test_a_paper_table_takes_searched_options_where_there_are_some(tmp_path):
