@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ulc.config import Spec
 from ulc.errors import InputError
+from ulc.networks.data_parallel import by_rows
 from ulc.networks.dropout import Dropout
 
 STDS = (1e-3, 10.0)  # smallest and largest standard deviation of the instance's logit noise
@@ -97,7 +98,7 @@ class Classifier(nn.Module):
         below: nn.Module = self.backbone
         if self.before_last_stage:
             below = cast("nn.Module", self.backbone.early_stages)
-        return below(inputs)
+        return by_rows(below, inputs)
 
     def top(self, hidden: Tensor) -> Output:
         """Apply the rest of the network to the output of `trunk`, from the first dropout on."""
@@ -162,7 +163,7 @@ class Classifier(nn.Module):
 
     def last_stage(self, values: Tensor) -> Tensor:
         """Pooled features, by the backbone's last stage from the output of its early stages."""
-        return cast("nn.Module", self.backbone.last_stage)(values)
+        return by_rows(cast("nn.Module", self.backbone.last_stage), values)
 
     def drop(self, values: Tensor) -> Tensor:
         """Apply dropout, if the network has any."""
