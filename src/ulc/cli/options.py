@@ -16,6 +16,12 @@ Out = Annotated[Path, typer.Option(help="Folder for the run folders.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Devices = Annotated[
+    int,
+    typer.Option(
+        min=1, help="Number of processes that train together, each on its own GPU or on the CPU."
+    ),
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Train anew even if the run is finished.")]
 Data = Annotated[
     str | None,

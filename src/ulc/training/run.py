@@ -13,7 +13,8 @@ from ulc.data.prepare import Prepared, prepare
 from ulc.labels.files import LabelFiles
 from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
-from ulc.storage.run_folder import RunFolder, create_folder
+from ulc.networks.data_parallel import by_first, current, is_first
+from ulc.storage.run_folder import RunFolder, UnwrittenFolder, create_folder
 from ulc.training import checkpoint, placing
 from ulc.training.best_epoch import BestEpoch, Snapshot
 from ulc.training.collapse import CollapseMonitor
@@ -24,6 +25,7 @@ from ulc.training.inference import judge_labels
 from ulc.training.loop import ProgressReporter, TrainingProgress, train
 from ulc.training.model import Model
 from ulc.training.own_code import check_own_code, hash_network, hash_own_code
+from ulc.training.processes import StateAgreement, check_same_data
 from ulc.training.recorder import SAVE_EVERY, RunRecorder
 from ulc.training.scores import EpochScores, WarmUpRecorder, summarise
 
@@ -47,17 +49,20 @@ def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     """
     spec = resolved(spec)
     path = out / spec.folder_name
-    finished = None if prepared is not None else finished_run(spec, out)
+    finished = None if prepared is not None else by_first(lambda: finished_run(spec, out))
     if finished is not None:
         return finished
     # Everything that can be wrong with the input is found before anything is written.
     chosen = choose_device(device)
     progress = progress or TrainingProgress()
     prepared = prepared or prepare_noted(spec, chosen, progress)
-    folder = placing.place(path, prepared.identity)
-    if folder.done:
+    identity = prepared.identity
+    check_same_data(identity.content)
+    folder = by_first(lambda: placing.place(path, identity))
+    if by_first(lambda: folder.done):
         check_own_code(folder, spec)
-        placing.remember_files(folder, prepared.identity)
+        if is_first():
+            placing.remember_files(folder, identity)
         return folder
     return train_at(folder.path, spec, prepared, chosen, progress, save_every)
 
@@ -73,11 +78,12 @@ def resume(
     spec = folder.spec
     placing.check_name(path, spec.folder_name)
     check_own_code(folder, spec)
-    if folder.done:
+    if by_first(lambda: folder.done):
         return folder
     chosen = choose_device(device)
     progress = progress or TrainingProgress()
     prepared = prepare_noted(spec, chosen, progress)
+    check_same_data(prepared.identity.content)
     return train_at(path, spec, prepared, chosen, progress, SAVE_EVERY)
 
 
@@ -97,16 +103,14 @@ def train_at(  # noqa: PLR0913 (all that a training consists of)
     progress: TrainingProgress,
     save_every: float,
 ) -> RunFolder:
-    """Train in the folder `path`, from its checkpoint if there is one."""
+    """Train in the folder `path`, from its checkpoint if there is one.
+
+    Of several processes that train together, only the first one reads and writes the folder.
+    """
     training = Training(spec, prepared, build_algorithm(spec, prepared, device))
-    folder = create_folder(path)
-    with folder.locked(), use_threads(choose_threads(folder)):
-        placing.claim(folder, prepared.identity)
-        RunFolder.create(path, spec)
-        check_own_code(folder, spec)
-        environment = describe_environment(device) | {"own_code": hash_own_code(spec)}
-        folder.write_json("environment.json", environment)
-        write_data(folder, prepared)
+    folder = create_folder(path) if is_first() else UnwrittenFolder(path)
+    with folder.locked(), use_threads(by_first(lambda: choose_threads(folder))):
+        by_first(lambda: begin(folder, training, device))
         kept = train_in_folder(training, folder, progress, save_every)
         write_results(training, folder, judge_all_rows(training))
         summary = summarise(folder.records, spec.epochs)
@@ -115,6 +119,17 @@ def train_at(  # noqa: PLR0913 (all that a training consists of)
         folder.write_json("summary.json", summary)
         folder.finish()
     return folder
+
+
+def begin(folder: RunFolder, training: "Training", device: torch.device) -> None:
+    """Write all that is known before the training; raise if the folder holds another run."""
+    spec, prepared = training.spec, training.prepared
+    placing.claim(folder, prepared.identity)
+    RunFolder.create(folder.path, spec)
+    check_own_code(folder, spec)
+    environment = describe_environment(device) | {"own_code": hash_own_code(spec)}
+    folder.write_json("environment.json", environment)
+    write_data(folder, prepared)
 
 
 @dataclass(frozen=True)
@@ -202,10 +217,11 @@ def train_in_folder(
     monitor = monitor_collapse(spec, prepared)
     best = None if monitor is None else BestEpoch(monitor, best=resumed.best)
     observers = [
+        *([] if current() is None else [StateAgreement()]),
         EpochScores(prepared.truth, prepared.training.preprocessing),
         WarmUpRecorder(prepared.truth, folder, warm_up_of(spec)),
         *([] if best is None else [best]),
-        RunRecorder(folder, save_every, best),
+        *([RunRecorder(folder, save_every, best)] if is_first() else []),
         ProgressReporter(progress),
     ]
     train(algorithm, range(resumed.start, spec.epochs), observers, records)
@@ -253,7 +269,8 @@ def write_results(training: Training, folder: RunFolder, judgement: Judgement) -
         prepared.all_rows.stored.cpu().numpy(),
         prepared.nearly_empty,
     )
-    labels.write(folder)
+    if is_first():
+        labels.write(folder)
     outputs = algorithm.outputs()
     if prepared.held_out is not None:
         outputs["rows"] = prepared.learned
