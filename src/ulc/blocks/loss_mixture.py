@@ -16,6 +16,7 @@ from ulc.blocks.mixture import (
     quantile_by_group,
     sum_by_group,
 )
+from ulc.networks.processes import from_first
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,8 @@ class GaussianLossMixture(LossMixture):
         mixtures = fit_gaussian_mixtures(scaled, group, groups=groups, max_steps=self.max_steps)
         reliable = self.find_reliable(sizes, span, mixtures)
         one = one_gaussian_suffices(scaled, group, sizes, mixtures)
-        return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, reliable, one, self.monotone)
+        span = span.clamp(min=1e-12)
+        return from_first(ScaledMixtures(low, span, mixtures, reliable, one, self.monotone))
 
 
 class BetaLossMixture(LossMixture):
@@ -143,7 +145,8 @@ class BetaLossMixture(LossMixture):
             mixtures.log_likelihood,
             torch.bincount(group, minlength=groups),
         )
-        return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, reliable, one, self.monotone)
+        span = span.clamp(min=1e-12)
+        return from_first(ScaledMixtures(low, span, mixtures, reliable, one, self.monotone))
 
 
 LOSS_MIXTURES: dict[Literal["gaussian", "beta"], type[LossMixture]] = {

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -75,11 +75,11 @@ def call_together(
         its result, which holds no tensors
     progress: gets the calls of the first process; None: nothing is called
     """
-    import torch.distributed as dist
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
     from ulc.training.processes import Place
 
-    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     threads = max(1, available_threads() // count)
     working: dict[Connection, SpawnProcess] = {}
     with exit_at_sigterm():
@@ -89,7 +89,7 @@ def call_together(
                     place = Place(rank, count, rank, store.port)
                     pipe, process = start(job, place, device, threads)
                     working[pipe] = process
-            return follow(working, progress)
+            return Crew(list(working.items()), progress).follow()
         finally:
             with deferred_signals():
                 for process in working.values():
@@ -110,36 +110,54 @@ def start(job: Job, place: "Place", device: str, threads: int) -> tuple[Connecti
     return ours, process
 
 
-def follow(
-    working: dict[Connection, SpawnProcess], progress: "TrainingProgress | None"
-) -> list[Any]:
-    """Pass on progress until all processes have ended; return their results by rank."""
-    waiting = {pipe: rank for rank, pipe in enumerate(working)}
-    results: dict[int, Any] = {}
-    lost: InputError | None = None
-    while waiting:
-        ready = cast("list[Connection]", wait(list(waiting), None if lost is None else PATIENCE))
-        if lost is not None and not ready:
-            raise lost
-        for pipe in ready:
-            rank = waiting[pipe]
-            try:
-                method, arguments = pipe.recv()
-            except (EOFError, OSError):
-                raise cause_of_death(working[pipe], rank, len(working)) from None
-            if method in ENDS:
-                del waiting[pipe]
-            if method == "error":
-                raise arguments[0]
-            if method == "lost":
-                lost = arguments[0]  # the process that was lost can tell more
-            elif method == "end":
-                results[rank] = arguments[0]
-            elif progress is not None:
-                getattr(progress, method)(*arguments)
-    if lost is not None:
-        raise lost
-    return [results[rank] for rank in range(len(working))]
+class Crew:
+    """The processes of a training, with the pipes for their messages, by rank.
+
+    progress: gets the progress of the training; None: nothing is called
+    """
+
+    def __init__(
+        self,
+        members: Sequence[tuple[Connection, SpawnProcess]],
+        progress: "TrainingProgress | None",
+    ) -> None:
+        self.members = members
+        self.progress = progress
+        self.waiting = {pipe: rank for rank, (pipe, _) in enumerate(members)}
+        self.results: dict[int, Any] = {}
+        self.lost: InputError | None = None
+
+    def follow(self) -> list[Any]:
+        """Pass on progress until all processes have ended; return their results by rank."""
+        while self.waiting:
+            # A process that has lost another one knows less than that other one.
+            timeout = None if self.lost is None else PATIENCE
+            ready = cast("list[Connection]", wait(list(self.waiting), timeout))
+            if not ready:
+                break
+            for pipe in ready:
+                self.take_message(pipe)
+        if self.lost is not None:
+            raise self.lost
+        return [self.results[rank] for rank in range(len(self.members))]
+
+    def take_message(self, pipe: Connection) -> None:
+        """Act on the next message of a process: a call of its progress, or how it has ended."""
+        rank = self.waiting[pipe]
+        try:
+            method, arguments = pipe.recv()
+        except (EOFError, OSError):
+            raise cause_of_death(self.members[rank][1], rank, len(self.members)) from None
+        if method in ENDS:
+            del self.waiting[pipe]
+        if method == "error":
+            raise arguments[0]
+        if method == "lost":
+            (self.lost,) = arguments
+        elif method == "end":
+            (self.results[rank],) = arguments
+        elif self.progress is not None:
+            getattr(self.progress, method)(*arguments)
 
 
 def cause_of_death(process: SpawnProcess, rank: int, count: int) -> Exception:
@@ -160,7 +178,7 @@ def work(job: Job, place: "Place", device: str, threads: int, pipe: Connection) 
     import torch
 
     from ulc.experiments.progress_pipe import NotedProgressPipe
-    from ulc.networks.data_parallel import LostProcessError
+    from ulc.networks.processes import LostProcessError
     from ulc.training.loop import TrainingProgress
     from ulc.training.processes import joined
 

@@ -27,7 +27,7 @@ class SharedBatchNorm(TorchFunctionMode):
     def __torch_function__(
         self,
         func: Callable[..., Any],
-        types: Sequence[type],  # noqa: ARG002 (torch passes them)
+        types: Sequence[type],
         args: Sequence[Any] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:

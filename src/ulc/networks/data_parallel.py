@@ -6,11 +6,9 @@ complete in every process, wherever they are computed: the backward pass of each
 another one of them, so second derivatives are right, too.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -18,51 +16,10 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.func import functional_call
 
-from ulc.errors import InputError, first_line
 from ulc.networks.batch_statistics import SharedBatchNorm
-
-T = TypeVar("T")
+from ulc.networks.processes import Processes, connected, current
 
 FEWEST_ROWS = 2  # of each process; every process computes all rows of a smaller batch
-
-
-class LostProcessError(InputError):
-    """The connection to another process of the same training is lost."""
-
-
-@dataclass(frozen=True)
-class Processes:
-    """The processes that train together; rank: number of this process; count: of all."""
-
-    rank: int
-    count: int
-
-
-_current: Processes | None = None
-
-
-@contextmanager
-def together(processes: Processes) -> Iterator[None]:
-    """Context manager: passes inside are divided among the processes.
-
-    torch.distributed must be initialised. A program that uses it for itself is not affected.
-    """
-    global _current  # noqa: PLW0603 (as the process group of torch.distributed)
-    before, _current = _current, processes
-    try:
-        yield
-    finally:
-        _current = before
-
-
-def current() -> Processes | None:
-    """The processes that train together; None: this process trains alone."""
-    return _current
-
-
-def is_first() -> bool:
-    """Whether this process writes files and prints: the first one, or one that trains alone."""
-    return _current is None or _current.rank == 0
 
 
 def by_rows(module: nn.Module, inputs: Tensor) -> Tensor:
@@ -72,23 +29,21 @@ def by_rows(module: nn.Module, inputs: Tensor) -> Tensor:
 
     module: maps (B, …) inputs to (B, …) outputs, each row for itself except in batch norm
     """
-    processes = _current
+    processes = current()
     if processes is None or len(inputs) < FEWEST_ROWS * processes.count:
         return module(inputs)
-    rows = TakeRows.apply(inputs, processes)
+    rows = take_rows(inputs, processes)
     with own_random_numbers(processes, inputs.device), SharedBatchNorm(exchange(processes)):
         outputs = call_with_summed_gradients(module, rows, processes)
-    return GatherRows.apply(outputs, len(inputs), processes)
+    return gather_rows(outputs, len(inputs), processes)
 
 
 def call_with_summed_gradients(module: nn.Module, rows: Tensor, processes: Processes) -> Tensor:
     """`module(rows)`; gradients of its weights are the sum over the rows of all processes."""
-    weights = {
-        name: weight for name, weight in module.named_parameters() if weight.requires_grad
-    }
+    weights = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
     if not weights or not torch.is_grad_enabled():
         return module(rows)
-    shared = SumGradients.apply(processes, *weights.values())
+    shared = sum_gradients(processes, *weights.values())
     return functional_call(module, dict(zip(weights, shared, strict=True)), (rows,))
 
 
@@ -99,8 +54,8 @@ def exchange(processes: Processes) -> Callable[[Tensor], Tensor]:
     """
 
     def exchanged(values: Tensor) -> Tensor:
-        gathered = GatherRows.apply(values, processes.count, processes)
-        return SumGradients.apply(processes, gathered)[0]
+        gathered = gather_rows(values, processes.count, processes)
+        return sum_gradients(processes, gathered)[0]
 
     return exchanged
 
@@ -115,7 +70,7 @@ class TakeRows(Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: D102
-        return GatherRows.apply(gradient, ctx.total, ctx.processes), None
+        return gather_rows(gradient, ctx.total, ctx.processes), None
 
 
 class GatherRows(Function):
@@ -127,11 +82,11 @@ class GatherRows(Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, total: int, processes: Processes) -> Tensor:  # noqa: D102
         ctx.processes = processes
-        return gather_rows(rows, total, processes)
+        return collect_rows(rows, total, processes)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # noqa: D102
-        return TakeRows.apply(gradient, ctx.processes), None, None
+        return take_rows(gradient, ctx.processes), None, None
 
 
 class SumGradients(Function):
@@ -149,7 +104,7 @@ class SumGradients(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> Any:  # noqa: D102
         present = [each for each in gradients if each is not None]
-        summed = iter(Sum.apply(ctx.processes, *present))
+        summed = iter(sum_values(ctx.processes, *present))
         return None, *(None if each is None else next(summed) for each in gradients)
 
 
@@ -162,12 +117,18 @@ class Sum(Function):
         flat = torch.cat([value.flatten() for value in values])  # one message for all
         with connected():
             dist.all_reduce(flat)
-        parts = flat.split([value.numel() for value in values])
-        return tuple(part.view(value.shape).to(value) for part, value in zip(parts, values, strict=True))
+        parts = zip(flat.split([value.numel() for value in values]), values, strict=True)
+        return tuple(part.view(value.shape).to(value) for part, value in parts)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:  # noqa: D102
-        return None, *SumGradients.apply(ctx.processes, *gradients)
+        return None, *sum_gradients(ctx.processes, *gradients)
+
+
+take_rows = cast("Callable[[Tensor, Processes], Tensor]", TakeRows.apply)
+gather_rows = cast("Callable[[Tensor, int, Processes], Tensor]", GatherRows.apply)
+sum_gradients = cast("Callable[..., tuple[Tensor, ...]]", SumGradients.apply)
+sum_values = cast("Callable[..., tuple[Tensor, ...]]", Sum.apply)
 
 
 def own_rows(values: Tensor, processes: Processes) -> Tensor:
@@ -177,7 +138,7 @@ def own_rows(values: Tensor, processes: Processes) -> Tensor:
     return rows.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
 
 
-def gather_rows(rows: Tensor, total: int, processes: Processes) -> Tensor:
+def collect_rows(rows: Tensor, total: int, processes: Processes) -> Tensor:
     """All `total` rows in their order, from every count-th row in each process."""
     most = -(-total // processes.count)
     padded = rows.new_zeros(most, *rows.shape[1:])
@@ -213,58 +174,3 @@ def own_random_numbers(processes: Processes, device: torch.device) -> Iterator[N
         each.set_state(state)
         if has_drawn:
             torch.rand((), generator=each, device=each.device)
-
-
-def from_first(values: T) -> T:
-    """The first process's values of all tensors in a dataclass, which this process has computed too.
-
-    Sums on a GPU can differ in their last bits from process to process. Numbers that decide what
-    is computed next must not.
-    """
-    if _current is not None:
-        for value in vars(values).values():
-            if isinstance(value, Tensor):
-                with connected():
-                    dist.broadcast(value, 0)
-    return values
-
-
-def by_first(compute: Callable[[], T]) -> T:
-    """What `compute` returns in the first process, for all processes; its InputError, too."""
-    if _current is None:
-        return compute()
-    answer: list[Any] = [None]
-    if _current.rank == 0:
-        try:
-            answer = [compute()]
-        except InputError as error:
-            answer = [error]
-    with connected():
-        dist.broadcast_object_list(answer, 0, device=torch.device("cpu"))
-    if isinstance(answer[0], InputError):
-        raise answer[0]
-    result: T = answer[0]
-    return result
-
-
-def of_all(value: T) -> list[T]:
-    """The values of all processes, by rank."""
-    if _current is None:
-        return [value]
-    values: list[Any] = [None] * _current.count
-    with connected():
-        dist.all_gather_object(values, value)
-    return values
-
-
-@contextmanager
-def connected() -> Iterator[None]:
-    """Context manager: an error of torch.distributed becomes a LostProcessError."""
-    try:
-        yield
-    except RuntimeError as error:
-        reason = re.sub(r"^\[[^]]*\] ", "", first_line(error))
-        raise LostProcessError(
-            f"another process of this training does not answer ({reason}); give the same command "
-            "again to go on"
-        ) from error

@@ -9,7 +9,7 @@ import torch
 
 from ulc.algorithms.base import Algorithm
 from ulc.errors import InputError, first_line
-from ulc.networks.data_parallel import by_first
+from ulc.networks.processes import by_first
 from ulc.storage.run_folder import Records, RunFolder
 from ulc.training.best_epoch import Snapshot
 

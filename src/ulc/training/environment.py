@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ulc.networks.data_parallel import current
+from ulc.networks.processes import current
 from ulc.storage.run_folder import RunFolder
 
 PACKAGES = ("ulc", "torch", "numpy", "scikit-learn", "safetensors", "pydantic")

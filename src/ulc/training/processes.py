@@ -10,9 +10,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from ulc.errors import InputError
-from ulc.networks.data_parallel import Processes, connected, of_all, together
+from ulc.networks.processes import Processes, connected, of_all, together
 from ulc.training.loop import Epoch, Observer
 
 
@@ -51,7 +52,7 @@ def joined(place: Place | None, device: str) -> Iterator[str]:
         yield device
         return
     device = own_device(device, place.local_rank)
-    store = None if place.port is None else dist.TCPStore("127.0.0.1", place.port, is_master=False)
+    store = None if place.port is None else TCPStore("127.0.0.1", place.port, is_master=False)
     with connected():
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo",
@@ -114,7 +115,9 @@ def digest_state(state: Any) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for value in leaves(state):
         if isinstance(value, Tensor):
-            digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+            digest.update(
+                value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
+            )
         else:
             digest.update(repr(value).encode())
     return digest.hexdigest()

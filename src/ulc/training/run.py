@@ -13,7 +13,7 @@ from ulc.data.prepare import Prepared, prepare
 from ulc.labels.files import LabelFiles
 from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
-from ulc.networks.data_parallel import by_first, current, is_first
+from ulc.networks.processes import by_first, current, is_first
 from ulc.storage.run_folder import RunFolder, UnwrittenFolder, create_folder
 from ulc.training import checkpoint, placing
 from ulc.training.best_epoch import BestEpoch, Snapshot
