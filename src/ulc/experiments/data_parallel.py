@@ -32,7 +32,12 @@ Job = Callable[[str, "TrainingProgress"], Any]  # of device and progress callbac
 
 
 def train_together(
-    spec: "RunSpec", out: Path, count: int, *, device: str, progress: "TrainingProgress"
+    spec: "RunSpec",
+    out: Path,
+    count: int,
+    *,
+    device: str,
+    progress: "TrainingProgress | None" = None,
 ) -> RunFolder:
     """Train the spec in `count` processes; see `ulc.training.run.run`."""
     from ulc.training.run import finished_run
@@ -44,7 +49,7 @@ def train_together(
 
 
 def resume_together(
-    path: Path, count: int, *, device: str, progress: "TrainingProgress"
+    path: Path, count: int, *, device: str, progress: "TrainingProgress | None" = None
 ) -> RunFolder:
     """Train the stopped run in the folder `path` to its end in `count` processes."""
     return RunFolder.open(call_together(partial(resume_job, path), count, device, progress)[0])
