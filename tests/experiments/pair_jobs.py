@@ -4,6 +4,7 @@ import os
 import signal
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 
 import torch
 from torch import nn
@@ -17,7 +18,8 @@ from ulc.networks import network_maker
 from ulc.networks.data_parallel import by_rows
 from ulc.networks.processes import by_first, current, from_first
 from ulc.testing import SHAPES, Case, numbers_in, train_cases
-from ulc.training.loop import TrainingProgress
+from ulc.training.loop import Epoch, TrainingProgress
+from ulc.training.processes import StateAgreement, check_same_data
 from ulc.training.run import resume, run
 
 EPOCHS = 2
@@ -122,23 +124,40 @@ def images():
 
 
 def random_network():
-    """Dropout inside a backbone: which values are dropped, and the next random number."""
+    """Dropout inside a backbone: the values dropped in two passes, and the next random numbers."""
     torch.manual_seed(0)
-    dropped = by_rows(nn.Dropout(0.5), torch.ones(9, 50))
-    return numbers_in([dropped == 0, torch.rand(3)])
+    outputs = [by_rows(nn.Dropout(0.5), torch.ones(9, 50)) for _ in range(2)]
+    return numbers_in([each == 0 for each in outputs] + [torch.rand(3)])
 
 
 def agreement():
-    """What the first process says: a tensor, a value, an error, the rank of this process."""
-    rank = 0 if current() is None else current().rank
+    """What the first process says: a value, a tensor, an error; and what must be the same in all.
+
+    The errors are those of other data and of another state in the second process.
+    """
+    rank = current().rank
     fitted = nn.BatchNorm1d(2)
     fitted.running_mean.fill_(rank + 1)
-    from_first(fitted)
+    other = SimpleNamespace(state_dict=lambda: {"weights": [torch.ones(2), torch.tensor(rank)]})
+    epoch = Epoch(other, [{"epoch": 7}], 0.0, is_last=False)
+    return {
+        "rank": rank,
+        "value": by_first(lambda: f"by {rank}"),
+        "tensor": float(from_first(fitted).running_mean[0]),
+        "error": error_of(lambda: by_first(lambda: int("no") if rank else raise_input_error())),
+        "data": error_of(lambda: check_same_data(f"digest {rank}")),
+        "state": error_of(lambda: StateAgreement().on_epoch(epoch)),
+        "same": error_of(lambda: check_same_data("digest")),
+    }
+
+
+def error_of(call):
+    """The InputError that a call raises, as text; None: it raises none."""
     try:
-        by_first(lambda: int("no number") if rank else raise_input_error())
+        call()
     except InputError as error:
-        said = str(error)
-    return by_first(lambda: f"by {rank}"), said, float(fitted.running_mean[0]), rank
+        return str(error)
+    return None
 
 
 def raise_input_error():

@@ -115,18 +115,29 @@ def test_passes_gradients_and_second_derivatives_are_those_of_one_process(pair, 
 
 @pytest.mark.slow
 def test_a_network_with_random_numbers_drops_others_in_each_process_and_all_stay_in_step(pair):
-    (first, first_next), (second, second_next) = (found["random_network"] for found in pair)
-    np.testing.assert_array_equal(first, second)  # each has the rows of both
-    np.testing.assert_array_equal(first_next, second_next)
-    assert not np.array_equal(first[0], first[1])  # rows of different processes
-    assert 0.3 < first.mean() < 0.7
+    (once, again, following), others = (found["random_network"] for found in pair)
+    for mine, theirs in zip((once, again, following), others, strict=True):
+        np.testing.assert_array_equal(mine, theirs)  # each process has the rows of both
+    assert not np.array_equal(once[0], once[1])  # rows of different processes
+    assert not np.array_equal(once, again)
+    assert 0.3 < once.mean() < 0.7
 
 
 @pytest.mark.slow
 def test_what_the_first_process_says_is_so_for_all(pair):
-    first, second = (found["agreement"] for found in pair)
-    assert first == ("by 0", "as the first says", 1.0, 0)
-    assert second == ("by 0", "as the first says", 1.0, 1)
+    for rank, found in enumerate(pair):
+        assert found["agreement"]["rank"] == rank
+        assert found["agreement"]["value"] == "by 0"
+        assert found["agreement"]["tensor"] == 1
+        assert found["agreement"]["error"] == "as the first says"
+
+
+@pytest.mark.slow
+def test_other_data_or_another_state_in_one_process_end_the_training(pair):
+    for found in pair:
+        assert "process 1 reads other data than process 0" in found["agreement"]["data"]
+        assert "after epoch 7 the state of process 1 is another" in found["agreement"]["state"]
+        assert found["agreement"]["same"] is None
 
 
 @pytest.mark.slow
