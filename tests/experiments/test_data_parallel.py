@@ -268,6 +268,7 @@ def test_train_and_resume_take_a_number_of_processes(spec, alone, ulc, tmp_path)
     code, printed = ulc("resume", path, "--devices", "3", "--quiet")
     assert code == 0, printed.err
     assert RunFolder.open(path).done
+    assert ulc("resume", path, "--devices", "3", "--quiet")[0] == 0
     api.train(plain, tmp_path / "api", devices=4)
     assert alone == [2, 3, 4]
 
@@ -292,3 +293,5 @@ def test_each_process_has_a_gpu_of_its_own_or_the_cpu(monkeypatch):
     assert own_device("auto", 1) == "cuda:1"
     with pytest.raises(InputError, match=r"process 3 .* no GPU of its own, there are 2"):
         own_device("cuda", 2)
+    with pytest.raises(InputError, match="give --device cuda, not cuda:0"):
+        own_device("cuda:0", 0)

@@ -52,6 +52,8 @@ def resume_together(
     path: Path, count: int, *, device: str, progress: "TrainingProgress | None" = None
 ) -> RunFolder:
     """Train the stopped run in the folder `path` to its end in `count` processes."""
+    if RunFolder.open(path).done:
+        return RunFolder.open(resume_job(path, device, progress))
     return RunFolder.open(call_together(partial(resume_job, path), count, device, progress)[0])
 
 

@@ -68,16 +68,21 @@ def joined(place: Place | None, device: str) -> Iterator[str]:
 
 
 def own_device(name: str, local_rank: int) -> str:
-    """The device of a process: the GPU of its number, or the CPU."""
+    """The device of a process: the GPU of its number, or the CPU.
+
+    local_rank: number of the process on its machine
+    """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda:"):
+        raise InputError(f"each process has a GPU of its own; give --device cuda, not {name}")
     if name != "cuda":
         return name
-    there = torch.cuda.device_count()
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if local_rank >= there:
         raise InputError(
             f"process {local_rank + 1} of this machine has no GPU of its own, there are {there}; "
-            f"start at most {there} processes, or use --device cpu"
+            "start fewer processes, or use --device cpu"
         )
     torch.cuda.set_device(local_rank)
     return f"cuda:{local_rank}"
