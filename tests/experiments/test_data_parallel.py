@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pair_jobs
@@ -22,7 +23,7 @@ from ulc.experiments import data_parallel
 from ulc.experiments.data_parallel import call_together
 from ulc.storage.run_folder import RunFolder
 from ulc.testing import Case, check_algorithm, check_processes, first_difference, train_cases
-from ulc.training.processes import own_device, place_by_torchrun
+from ulc.training.processes import TORCHRUN, Place, own_device, place_by_torchrun
 from ulc.training.run import resume, run
 
 LARGEST = 1e-6  # largest relative difference between two processes and one
@@ -155,11 +156,10 @@ def test_a_killed_process_ends_the_run_in_seconds_and_one_process_resumes_it(
     spec, unbroken, tmp_path
 ):
     """It is killed in the middle of the third epoch, so the checkpoint is that of the second."""
-    began = time.monotonic()
     with pytest.raises(InputError, match=r"process 1 of the 2 .* was killed.*goes on from"):
-        call_together(partial(train_and_die, spec, tmp_path, 2), 2, "cpu")
-    assert time.monotonic() - began < 60  # most of it is the start of the processes
-    (path,) = tmp_path.iterdir()
+        call_together(partial(train_and_die, spec, tmp_path / "runs", 2), 2, "cpu")
+    assert time.time() - float(Path("died").read_text()) < 30  # torch's own timeout: 30 minutes
+    (path,) = (tmp_path / "runs").iterdir()
     folder = RunFolder.open(path)
     assert not folder.done
     assert [record["epoch"] for record in folder.records] == [0, 1]
@@ -231,7 +231,7 @@ def test_torchrun_trains_on_two_nodes_and_only_the_first_writes(spec, unbroken, 
         )
         for node in (0, 1)
     ]
-    printed = [node.communicate(timeout=120) for node in nodes]
+    printed = [node.communicate(timeout=300) for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], printed
     assert json.loads(printed[0][0])[0]["done"]
     assert printed[1][0] == ""
@@ -277,9 +277,11 @@ def test_options_that_several_processes_exclude_are_refused(ulc, monkeypatch):
     code, printed = ulc("train", "--devices", "2")
     assert code == 2
     assert "not a comparison; give --no-compare" in printed.err
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert (place_by_torchrun().rank, place_by_torchrun().count) == (1, 2)
+    assert place_by_torchrun() is None
+    for name, value in zip(TORCHRUN, ("1", "0", "2", "127.0.0.1", "1"), strict=True):
+        assert place_by_torchrun() is None
+        monkeypatch.setenv(name, value)
+    assert place_by_torchrun() == Place(rank=1, local_rank=0, count=2)
     code, printed = ulc("train", "fashion", "--devices", "2")
     assert code == 2
     assert "--devices and torchrun exclude each other" in printed.err

@@ -1,5 +1,6 @@
 """Where a command trains: in this process, in processes that it starts, or among torchrun's."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,6 +64,8 @@ class Workers:
 
 def follows() -> bool:
     """Whether torchrun has given this process a rank above 0: it shows nothing."""
+    if "RANK" not in os.environ:  # `ulc show` need not import torch
+        return False
     from ulc.training.processes import place_by_torchrun
 
     place = place_by_torchrun()

@@ -49,7 +49,7 @@ def train_together(
 
 
 def resume_together(
-    path: Path, count: int, *, device: str, progress: "TrainingProgress | None" = None
+    path: Path, count: int, *, device: str, progress: "TrainingProgress"
 ) -> RunFolder:
     """Train the stopped run in the folder `path` to its end in `count` processes."""
     if RunFolder.open(path).done:
@@ -82,11 +82,9 @@ def call_together(
         its result, which holds no tensors
     progress: gets the calls of the first process; None: nothing is called
     """
-    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+    from ulc.training.processes import Place, open_store
 
-    from ulc.training.processes import Place
-
-    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    store = open_store()
     threads = max(1, available_threads() // count)
     working: dict[Connection, SpawnProcess] = {}
     with exit_at_sigterm():

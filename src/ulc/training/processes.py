@@ -10,7 +10,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from ulc.errors import InputError
 from ulc.networks.processes import Processes, connected, of_all, together
@@ -33,12 +32,15 @@ class Place:
     port: int | None = None
 
 
+TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
 def place_by_torchrun() -> Place | None:
-    """The place that torchrun gives this process; None: it was not started by torchrun."""
-    if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+    """The place that torchrun gives this process; None: it has not started several processes."""
+    if any(name not in os.environ for name in TORCHRUN) or os.environ["WORLD_SIZE"] == "1":
         return None
-    rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    return Place(rank, count, int(os.environ.get("LOCAL_RANK", rank)))
+    rank, local_rank, count = (int(os.environ[name]) for name in TORCHRUN[:3])
+    return Place(rank, count, local_rank)
 
 
 @contextmanager
@@ -52,7 +54,7 @@ def joined(place: Place | None, device: str) -> Iterator[str]:
         yield device
         return
     device = own_device(device, place.local_rank)
-    store = None if place.port is None else TCPStore("127.0.0.1", place.port, is_master=False)
+    store = None if place.port is None else open_store(place.port)
     with connected():
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo",
@@ -65,6 +67,19 @@ def joined(place: Place | None, device: str) -> Iterator[str]:
             yield device
     finally:
         dist.destroy_process_group()
+
+
+def open_store(port: int | None = None) -> Any:
+    """The store on this machine by which processes find each other.
+
+    port: of the store; None: this process starts it, and its `port` says where
+    """
+    if not dist.is_available():
+        raise InputError("this build of torch has no torch.distributed; train in one process")
+    from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+    starts = port is None
+    return TCPStore("127.0.0.1", port or 0, is_master=starts, wait_for_workers=False)
 
 
 def own_device(name: str, local_rank: int) -> str:
