@@ -18,6 +18,7 @@ from unfit_algorithms import DrawsByProcess
 from ulc import api
 from ulc.algorithms import ALGORITHMS
 from ulc.config import DataSpec, NetworkSpec, NoiseSpec, RunSpec
+from ulc.data import identity
 from ulc.errors import InputError
 from ulc.experiments import data_parallel
 from ulc.experiments.data_parallel import call_together
@@ -253,7 +254,8 @@ def alone(monkeypatch):
     return asked
 
 
-def test_train_and_resume_take_a_number_of_processes(spec, alone, ulc, tmp_path):
+def test_train_and_resume_take_a_number_of_processes(spec, alone, ulc, tmp_path, monkeypatch):
+    monkeypatch.setattr(identity, "SETTLED", -60.0)  # else files of this second are read again
     plain = spec.model_copy(update={"network": NetworkSpec(width=4), "epochs": 2})
     (tmp_path / "spec.toml").write_text(plain.write())
     train = ("train", "--spec", "spec.toml", "--out", "runs", "--devices", "2", "--json")
