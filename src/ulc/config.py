@@ -129,6 +129,9 @@ class DataSpec(Spec):
     )
     size: int | None = Field(None, ge=8, le=1024, description="pixels a side; None: common or 64")
     skip_broken: bool = Field(False, description="leave out images that cannot be read")
+    lazy: bool | None = Field(
+        None, description="read images when needed, or all into memory; None: by their size"
+    )
 
     @property
     def options(self) -> dict[str, Any]:

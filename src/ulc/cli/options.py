@@ -94,6 +94,13 @@ Size = Annotated[
 SkipBroken = Annotated[
     bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
 ]
+Lazy = Annotated[
+    bool | None,
+    typer.Option(
+        "--lazy/--in-memory",
+        help="Read images when they are needed, or all before training. Default: by their memory.",
+    ),
+]
 Setting = Annotated[
     list[str] | None,
     typer.Option(
@@ -120,6 +127,7 @@ class DataOptions:
     features: Features = None
     size: Size = None
     skip_broken: SkipBroken = False
+    lazy: Lazy = None
 
     def data_spec(self, name: str) -> "DataSpec":
         """The spec of the data that the user gives by this name."""

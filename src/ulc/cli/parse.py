@@ -24,6 +24,7 @@ def data(
     features: str | None = None,
     size: int | None = None,
     skip_broken: bool = False,
+    lazy: bool | None = None,
 ) -> DataSpec:
     """The spec of the data that a path or `SOURCE[:PATH]` names, with options for reading them."""
     options = {
@@ -39,6 +40,7 @@ def data(
         "features": names(features, "--features"),
         "size": size,
         "skip_broken": skip_broken or None,
+        "lazy": lazy,
     }
     return data_spec(name, options)
 

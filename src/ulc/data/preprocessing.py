@@ -10,6 +10,8 @@ from pydantic import model_validator
 from torch import Tensor
 
 from ulc.config import Spec
+from ulc.data.lazy.images import LazyImages
+from ulc.data.lazy.survey import sum_channels
 from ulc.data.sources.source import Source, check_inputs
 from ulc.errors import InputError
 
@@ -44,11 +46,12 @@ class Preprocessing(Spec):
         if source.inputs.ndim == 4:
             if source.mean is not None and source.std is not None:
                 return cls(kind="image", shape=shape, mean=source.mean, std=source.std)
-            pixels = source.inputs.astype(np.float32) / 255
-            mean, std = pixels.mean((0, 2, 3)), pixels.std((0, 2, 3))
+            mean, std = measure_channels(source)
             return cls(
                 kind="image", shape=shape, mean=tuple(mean), std=tuple(replace_zero_std(std))
             )
+        if isinstance(source.inputs, LazyImages):
+            raise TypeError("lazy inputs are images")
         mean = source.inputs.mean(0, dtype=np.float64)
         # One scale for all columns: scaling each column would enlarge the last principal
         # components of an embedding, which are mostly noise.
@@ -88,6 +91,25 @@ class Preprocessing(Spec):
             stored.permute(0, 2, 3, 1).flatten(2).to(torch.float32, copy=True).sub_(mean).div_(std)
         )
         return rows.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
+
+
+def measure_channels(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(C,) mean and standard deviation of each channel, for pixels in [0, 1].
+
+    Those of image files are exact sums, the same whether images are in memory or not.
+    """
+    inputs = source.inputs
+    if isinstance(inputs, LazyImages):
+        total, squares = inputs.sum_channels()
+    elif source.pictures is not None:
+        parts = [sum_channels(inputs[part].transpose(0, 2, 3, 1)) for part in row_slices(inputs, 256)]
+        total, squares = (sum(each.sum(0) for each in sums) for sums in zip(*parts, strict=True))
+    else:
+        pixels = inputs.astype(np.float32) / 255
+        return pixels.mean((0, 2, 3)), pixels.std((0, 2, 3))
+    count = len(inputs) * inputs.shape[2] * inputs.shape[3]
+    mean = total / count
+    return mean / 255, np.sqrt(np.maximum(squares / count - mean**2, 0)) / 255
 
 
 @cache  # an array, because tensors made during an ONNX export hold no values

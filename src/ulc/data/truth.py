@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ulc.data.lazy.training import LazyInputs
 from ulc.typing import Integers
 
 
@@ -19,7 +20,7 @@ class TestSet:
 
     __test__ = False  # tells pytest that this class is not a test
 
-    stored: Tensor
+    stored: Tensor | LazyInputs
     labels: Integers
 
 

@@ -250,7 +250,7 @@ def write_results(training: Training, folder: RunFolder, judgement: Judgement) -
         algorithm.threshold,
         prepared.ids,
         prepared.verified,
-        prepared.all_rows.stored.cpu().numpy(),
+        prepared.all_rows.comparable(),
         prepared.nearly_empty,
     )
     labels.write(folder)

@@ -14,7 +14,7 @@ from ulc.typing import CountCallback
 
 Load = Callable[[Path, DataSpec, CountCallback], Source]
 # Options of sources that hold images, and of sources that have columns.
-PICTURES = ("size", "skip_broken")
+PICTURES = ("size", "skip_broken", "lazy")
 COLUMNS = ("label", "image", "text", "text_model", "id", "true", "verified", "features")
 
 
