@@ -105,9 +105,7 @@ def test_the_exact_mean_and_deviation_of_image_files_are_those_of_their_pixels(p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "algorithm", ["ce", "ulc", "ulc_plus", "dividemix", "elr_plus"]
-)
+@pytest.mark.parametrize("algorithm", ["ce", "ulc", "ulc_plus", "dividemix", "elr_plus"])
 def test_a_lazy_training_gives_the_same_bits_as_one_in_memory(photos, algorithm):
     whole, lazy = (
         run(spec_of(data_spec(photos, lazy=each), algorithm, held_out=0.2), Path("runs"))

@@ -21,7 +21,7 @@ Data = Annotated[
     str | None,
     typer.Argument(
         help="A folder of class folders, FILE.csv, .tsv, .parquet or .npz, a Hugging Face folder, "
-        "cifar10:DIR, cifar100:DIR or fashion. Default: a demonstration."
+        "cifar10:DIR, cifar100:DIR, clothing1m:DIR or fashion. Default: a demonstration."
     ),
 ]
 Trust = Annotated[
@@ -52,7 +52,13 @@ ImbalanceText = Annotated[
 ]
 Network = Annotated[
     str,
-    typer.Option(help="auto, preact_resnet18, narrow_resnet, small_cnn, mlp or your module:Class."),
+    typer.Option(
+        help="auto, preact_resnet18, narrow_resnet, resnet50, small_cnn, mlp or your module:Class."
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(help="Weights of resnet50 at the start: imagenet or FILE. Default: random."),
 ]
 PriorText = Annotated[
     str,
@@ -144,6 +150,7 @@ class RunOptions(DataOptions):
     noise: NoiseText = None
     imbalance: ImbalanceText = None
     network: Network = "auto"
+    weights: Weights = None
     epochs: Epochs = None
     setting: Setting = None
 
@@ -158,7 +165,7 @@ class RunOptions(DataOptions):
 
         demonstration = data is None
         settings = parse.settings(self.setting or [])
-        network = parse.network(self.network, settings.pop("network", {}))
+        network = parse.network(self.network, settings.pop("network", {}), self.weights)
         epochs = {} if self.epochs is None else {"epochs": self.epochs}
         return RunSpec(
             data=self.data_spec("fashion" if data is None else data),

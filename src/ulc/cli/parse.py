@@ -64,15 +64,24 @@ def noise(text: str) -> NoiseSpec:
     return checked(NoiseSpec, content, where="--noise")
 
 
-def network(name: str, settings: Any) -> NetworkSpec:
+def network(name: str, settings: Any, weights: str | None = None) -> NetworkSpec:
     """The spec of a network from `--network NAME` and the settings of `--set network.KEY=VALUE`.
 
     A network of the user's own gets the settings as constructor arguments.
+
+    weights: `--weights`, "imagenet" or a file
     """
     if not isinstance(settings, dict) or ("name" in settings and ":" not in name):
         raise InputError("--set network: name the network with --network, and set network.KEY")
     content = {"options": settings} if ":" in name else settings
+    if weights is not None:
+        content = content | {"weights": weights if weights == "imagenet" else absolute(weights)}
     return checked(NetworkSpec, {**content, "name": name}, where="--set network")
+
+
+def absolute(path: str) -> str:
+    """The absolute path, so that a run can be resumed from another folder."""
+    return str(Path(path).absolute())
 
 
 def settings(texts: list[str]) -> dict[str, Any]:

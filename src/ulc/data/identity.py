@@ -20,6 +20,8 @@ from ulc.errors import InputError
 
 # Sentences about the data are no data, and what matters of pictures is in the inputs.
 NOT_CONTENT = {"name", "inputs", "notes", "warnings", "pictures"}
+# Fields that came later: where they are empty, data keep the digest that they had before.
+LATER = {"valid_inputs", "valid_labels", "crop"}
 SETTLED = 1.0  # seconds; a file that changed later before it was read may be changing still
 
 
@@ -88,9 +90,10 @@ def digest_content(source: Source, inputs: str) -> str:
     """
     found = hashlib.sha256(f"inputs:{inputs}".encode())
     for field in fields(source):
-        if field.name not in NOT_CONTENT:
+        value = None if field.name in NOT_CONTENT else digestible(source, field.name)
+        if field.name not in NOT_CONTENT and not (value is None and field.name in LATER):
             found.update(f"{field.name}:".encode())
-            add_value(found, digestible(source, field.name))
+            add_value(found, value)
     return found.hexdigest()
 
 
@@ -142,6 +145,10 @@ def list_files(data: DataSpec, label_file: str | None, images: bool) -> Iterator
 
         train, test = split_images(path)
         yield from (*train.paths, *test.paths)
+    elif data.source == "clothing1m":
+        from ulc.data.sources.clothing1m import LISTS
+
+        yield from (path / name for name in LISTS)
     elif path.is_dir():
         yield from (Path(root, name) for root, _, names in sorted(os.walk(path)) for name in names)
     elif data.path is not None:

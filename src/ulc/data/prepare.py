@@ -40,6 +40,7 @@ class Prepared:
     training, truth: training data and truth of the rows that are trained on
     learned: positions of the rows that are trained on
     identity: of all rows, with labels as given to the algorithm, and of the test set
+    validation: rows with right labels, by which networks are chosen; None: there are none
     held_out: the other rows; None: every row is trained on
     notes, warnings, ids, verified, nearly_empty, encoding, text, embedding: fields of `Source`, for
         all rows
@@ -53,6 +54,7 @@ class Prepared:
     class_names: tuple[str, ...]
     facts: dict[str, Any]
     identity: DataIdentity
+    validation: TestSet | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     held_out: HeldOutRows | None = None
@@ -188,10 +190,7 @@ def prepare(
     source, classes = labelled.source, len(labelled.source.class_names)
     preprocessing = Preprocessing.fit(source)
     data = make_data(labelled, preprocessing, spec.seed, device)
-    test = None
-    if source.test_inputs is not None and source.test_labels is not None:
-        inputs = store_inputs(source.test_inputs, preprocessing, device)
-        test = TestSet(inputs, source.test_labels)
+    test = make_set(source.test_inputs, source.test_labels, preprocessing, device)
     sizes_by = labelled.given if labelled.true is None else labelled.true
     truth = Truth(train=labelled.true, test=test, small=small_classes(sizes_by, classes))
     prepared = Prepared(
@@ -203,6 +202,7 @@ def prepare(
         class_names=source.class_names,
         facts=describe_data(labelled, truth),
         identity=identify(source, spec.data, spec.noise.file, began),
+        validation=make_set(source.valid_inputs, source.valid_labels, preprocessing, device),
         notes=source.notes,
         warnings=source.warnings,
         ids=source.ids,
@@ -214,6 +214,8 @@ def prepare(
     )
     if not spec.held_out:
         return prepared
+    if prepared.validation is not None:
+        raise InputError(f"{source.name}: has a validation set already; set held_out = 0")
     rng = np.random.default_rng(random_streams(spec.seed)[2])
     positions = draw_held_out(labelled.given, spec.held_out, rng)
     if len(positions) == 0:
@@ -232,14 +234,26 @@ def make_data(
         "num_classes": len(source.class_names),
         "seed": seed,
         "preprocessing": preprocessing,
-        "augment": weak_augmentation(preprocessing.shape, source.shift),
-        "strong": strong_augmentation(preprocessing.shape, source.shift),
+        "augment": weak_augmentation(preprocessing.shape, source.shift, preprocessing.crop),
+        "strong": strong_augmentation(preprocessing.shape, source.shift, preprocessing.crop),
     }
     if source.verified is not None:
         common["verified"] = torch.from_numpy(source.verified).to(device)
     if isinstance(stored, LazyInputs):
         return LazyData(stored, **common)
     return TensorData(stored, **common)
+
+
+def make_set(
+    inputs: NDArray[Any] | LazyImages | None,
+    labels: Integers | None,
+    preprocessing: Preprocessing,
+    device: torch.device,
+) -> TestSet | None:
+    """Return a test set or validation set of a source; None: it has none."""
+    if inputs is None or labels is None:
+        return None
+    return TestSet(store_inputs(inputs, preprocessing, device), labels)
 
 
 def store_inputs(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from ulc.data.rows import rows_at
 from ulc.errors import InputError
 from ulc.labels.duplicates import find_copies
 from ulc.typing import Integers
+
+if TYPE_CHECKING:
+    from ulc.data.lazy.training import LazyData
 
 
 @dataclass(frozen=True)
@@ -166,21 +169,8 @@ class TensorData:
             yield Batch(index, (ready,), self.given[index])
 
 
-class Augmentable(Protocol):
-    """What `augmented_batch` needs of training data."""
-
-    @property
-    def given(self) -> Tensor: ...
-    @property
-    def preprocessing(self) -> Preprocessing: ...
-    @property
-    def augment(self) -> Augment: ...
-    @property
-    def strong(self) -> Augment: ...
-
-
 def augmented_batch(
-    data: Augmentable, index: Tensor, stored: Tensor, views: int, strong: int
+    data: "TensorData | LazyData", index: Tensor, stored: Tensor, views: int, strong: int
 ) -> Batch:
     """Return the batch of (B, …) stored inputs, with so many weak and strong views.
 
@@ -214,18 +204,26 @@ def split_batches(order: Tensor, size: int) -> Iterator[Tensor]:
     yield from pieces
 
 
-def paired_batches(
-    data: TrainingData, trusted: Tensor, size: int, *, views: int = 2, strong: int = 0
+def paired_batches(  # noqa: PLR0913 (data, their division, and how they are seen)
+    data: TrainingData,
+    trusted: Tensor,
+    size: int,
+    *,
+    views: int = 2,
+    strong: int = 0,
+    among: Tensor | None = None,
 ) -> Iterator[tuple[Batch, Batch]]:
     """Yield one pass over the trusted examples; each batch comes with a batch of doubtful ones.
 
     If there are fewer doubtful than trusted examples, they repeat; if there are more, some are not
     used. Only doubtful examples have strong views.
 
-    trusted: (N,) mask; at least one example is trusted and at least one is doubtful
+    trusted: (M,) mask; at least one example is trusted and at least one is doubtful
+    among: (M,) positions of the examples; None: all examples
     """
-    doubtful = repeat_batches(data, (~trusted).nonzero().squeeze(1), size, views, strong)
-    for known in data.batches(size, views=views, among=trusted.nonzero().squeeze(1)):
+    rows = torch.arange(len(trusted), device=trusted.device) if among is None else among
+    doubtful = repeat_batches(data, rows[~trusted], size, views, strong)
+    for known in data.batches(size, views=views, among=rows[trusted]):
         yield known, next(doubtful)
 
 

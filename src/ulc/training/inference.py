@@ -17,7 +17,9 @@ from ulc.typing import Floats
 BATCH = 1024
 
 
-def predict_stored(algorithm: Algorithm, stored: Tensor | LazyInputs, preprocessing: Preprocessing) -> Floats:
+def predict_stored(
+    algorithm: Algorithm, stored: Tensor | LazyInputs, preprocessing: Preprocessing
+) -> Floats:
     """(N, K) class probabilities for (N, …) stored inputs, under the training data's prior."""
     return check_predictions(in_batches(algorithm.predict_proba, algorithm, stored, preprocessing))
 

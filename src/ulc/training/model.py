@@ -176,7 +176,7 @@ class Model:
         """The model that an algorithm has learned."""
         networks = algorithm.networks()
         spec = ModelSpec(
-            network=network,
+            network=network.model_copy(update={"weights": None}),  # it has its own weights
             heads=networks[0].spec,
             networks=len(networks),
             preprocessing=preprocessing,
@@ -194,7 +194,7 @@ class Model:
         """
         new_network = network_maker(
             new_backbone or spec.network,
-            spec.preprocessing.shape,
+            spec.preprocessing.input_shape,
             len(spec.class_names),
             torch.device("cpu"),
         )
@@ -244,7 +244,7 @@ def check_weights(spec: ModelSpec, weights: Mapping[str, Tensor]) -> None:
     """
     if ":" in spec.network.name:
         return
-    shape, classes = spec.preprocessing.shape, len(spec.class_names)
+    shape, classes = spec.preprocessing.input_shape, len(spec.class_names)
     device = torch.device("meta")
     with device:
         network = network_maker(spec.network, shape, classes, device)(spec.heads)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,6 +17,7 @@ from ulc.networks import network_maker
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training import checkpoint, placing
 from ulc.training.best_epoch import BestEpoch, Snapshot
+from ulc.training.best_networks import BestNetworks
 from ulc.training.collapse import CollapseMonitor
 from ulc.training.device import choose_device
 from ulc.training.environment import choose_threads, describe_environment, use_threads
@@ -25,7 +27,7 @@ from ulc.training.loop import ProgressReporter, TrainingProgress, train
 from ulc.training.model import Model
 from ulc.training.own_code import check_own_code, hash_network, hash_own_code
 from ulc.training.recorder import SAVE_EVERY, RunRecorder
-from ulc.training.scores import EpochScores, WarmUpRecorder, summarise
+from ulc.training.scores import EpochScores, WarmUpRecorder, score_test, summarise
 
 
 def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
@@ -110,8 +112,10 @@ def train_at(  # noqa: PLR0913 (all that a training consists of)
         kept = train_in_folder(training, folder, progress, save_every)
         write_results(training, folder, judge_all_rows(training))
         summary = summarise(folder.records, spec.epochs)
-        if kept is not None:
-            summary["kept_epoch"] = kept.epoch
+        if isinstance(kept, BestNetworks):
+            summary |= summarise_chosen(training, kept)
+        elif kept is not None and kept.best is not None:
+            summary["kept_epoch"] = kept.best.epoch
         folder.write_json("summary.json", summary)
         folder.finish()
     return folder
@@ -168,7 +172,9 @@ def start_fresh(spec: RunSpec, out: Path) -> None:
 def build_algorithm(spec: RunSpec, prepared: Prepared, device: torch.device) -> Algorithm:
     """The algorithm with new networks, on the device."""
     data = prepared.training
-    new_network = network_maker(spec.network, data.preprocessing.shape, data.num_classes, device)
+    new_network = network_maker(
+        spec.network, data.preprocessing.input_shape, data.num_classes, device
+    )
     config = configure(spec.algorithm, spec.options)
     return find_algorithm(spec.algorithm).build(config, data, new_network)
 
@@ -188,19 +194,18 @@ def write_data(folder: RunFolder, prepared: Prepared) -> None:
 
 def train_in_folder(
     training: Training, folder: RunFolder, progress: TrainingProgress, save_every: float
-) -> Snapshot | None:
+) -> BestEpoch | BestNetworks | None:
     """Train to the spec's last epoch, from the folder's checkpoint if there is one.
 
-    Return the epoch that was kept, whose state the algorithm then has; None: no rows are held out,
-    so the last epoch counts.
+    Return what has kept the best epoch, whose state the algorithm then has; None: no rows are held
+    out and there is no validation set, so the last epoch counts.
     """
     spec, prepared, algorithm = training.spec, training.prepared, training.algorithm
     resumed = checkpoint.restore(algorithm, folder)
     records = checkpoint.earlier_records(folder, resumed)
     for record in records:
         progress.on_epoch(record)
-    monitor = monitor_collapse(spec, prepared)
-    best = None if monitor is None else BestEpoch(monitor, best=resumed.best)
+    best = keep_best(spec, prepared, resumed.best)
     observers = [
         EpochScores(prepared.truth, prepared.training.preprocessing),
         WarmUpRecorder(prepared.truth, folder, warm_up_of(spec)),
@@ -209,7 +214,32 @@ def train_in_folder(
         ProgressReporter(progress),
     ]
     train(algorithm, range(resumed.start, spec.epochs), observers, records)
-    return None if best is None else best.best
+    return best
+
+
+def keep_best(
+    spec: RunSpec, prepared: Prepared, best: Snapshot | None
+) -> BestEpoch | BestNetworks | None:
+    """The observer that keeps the best epoch; None: the last one counts.
+
+    best: what a resumed training has kept so far; None: nothing
+    """
+    if prepared.validation is not None:
+        return BestNetworks(prepared.validation, prepared.training.preprocessing, best)
+    monitor = monitor_collapse(spec, prepared)
+    return None if monitor is None else BestEpoch(monitor, best=best)
+
+
+def summarise_chosen(training: Training, best: BestNetworks) -> dict[str, Any]:
+    """What a summary says of networks that a validation set has chosen.
+
+    Their test scores take the place of those of the last epochs.
+    """
+    prepared, algorithm = training.prepared, training.algorithm
+    prior = algorithm.learned_prior(judge_labels(algorithm))
+    found = score_test(algorithm, prepared.truth, prepared.training.preprocessing, prior)
+    scores = {name: {"last": each} for name, each in found.items()}
+    return scores | {"last_epochs": 1, "chosen": best.chosen}
 
 
 def monitor_collapse(spec: RunSpec, prepared: Prepared) -> CollapseMonitor | None:

@@ -63,6 +63,12 @@ SOURCES = {
         path_only(cifar.load_cifar100),
         "the folder of the unpacked archive",
     ),
+    "clothing1m": Reader(
+        "Clothing1M, with its five lists",
+        import_later("clothing1m"),
+        "the folder that holds its lists",
+        PICTURES,
+    ),
     "npz": Reader(
         "arrays X, y (y_true, X_test, y_test, class_names, ids, verified)",
         path_only(npz.load),

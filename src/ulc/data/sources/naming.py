@@ -37,5 +37,5 @@ def source_of(text: str) -> tuple[str, str]:
     what = "unknown kind of data" if text and Path(text).exists() else "no such file or folder"
     raise InputError(
         f"{text}: {what}; give FILE.npz, .csv, .tsv or .parquet, a folder of class folders, "
-        "cifar10:DIR, cifar100:DIR or fashion"
+        "cifar10:DIR, cifar100:DIR, clothing1m:DIR or fashion"
     )

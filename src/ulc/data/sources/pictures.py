@@ -111,13 +111,15 @@ class Pictures:
 
 
 def read_pictures(
-    pictures: Sequence[Picture], spec: DataSpec, on_progress: CountCallback
+    pictures: Sequence[Picture], spec: DataSpec, on_progress: CountCallback, *, survey: bool = True
 ) -> "tuple[NDArray[np.uint8] | LazyImages, dict[int, str]]":
     """Read (N, 3, H, W) images; return them, and the reason of each broken image by position.
 
     Images that would take too much memory are only looked at, and read again when needed. The size
     is `spec.size`, else `common_size`, else 64 pixels. A broken image is black; raise if
     there is one and not `spec.skip_broken`.
+
+    survey: whether images that are not kept are looked at, too, to find broken ones and copies
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns about odd metadata
@@ -127,6 +129,8 @@ def read_pictures(
     from ulc.data.lazy.images import LazyImages
 
     images = LazyImages.of(pictures, size)
+    if not survey and not spec.skip_broken:
+        return images, {}
     broken = images.reader.survey(on_progress).broken
     check_broken(broken, pictures, spec)
     return images, broken

@@ -27,7 +27,9 @@ class Source:
     labels: (N,) given labels, as class numbers
     true: (N,) true labels; None: unknown
     test_inputs, test_labels: a test set with true labels; None: no test set
+    valid_inputs, valid_labels: a validation set with right labels; None: no validation set
     mean, std: of each channel, for pixels in [0, 1], from the literature; None: they are measured
+    crop: height and width of the part of an image that networks see; None: the whole image
     shift: how many pixels a random crop may move an image; None: an eighth of its width
     ids: (N,) id of each row, or the full path of its image; None: rows are named by position
     verified: (N,) mask of the labels that somebody checked; None: unknown
@@ -63,6 +65,9 @@ class Source:
     warnings: tuple[str, ...] = ()
     pictures: "tuple[Picture, ...] | None" = None
     embedding: dict[str, NDArray[Any]] | None = None
+    valid_inputs: "NDArray[Any] | LazyImages | None" = None
+    valid_labels: Integers | None = None
+    crop: int | None = None
 
     def __post_init__(self) -> None:
         check_inputs(self.inputs, f"{self.name}: inputs")

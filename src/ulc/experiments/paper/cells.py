@@ -79,7 +79,7 @@ class PaperSweep:
             data=self.data[column.data],
             imbalance=column.imbalance,
             noise=column.noise if frozen is None else frozen.noise,
-            network=NetworkSpec(name=self.network or self.scale.network),
+            network=NetworkSpec(name=self.network_of(column)),
             options=merge(merge(options, row.options), self.options),
             seed=seed,
             **({} if self.epochs is None else {"epochs": self.epochs}),
@@ -88,6 +88,10 @@ class PaperSweep:
         if row.until == "warm-up":
             return spec.model_copy(update={"epochs": spec.options["warmup_epochs"] + 1})
         return spec
+
+    def network_of(self, column: Column) -> str:
+        """The name of the network for a column's data set."""
+        return self.network or self.scale.networks.get(column.data, self.scale.network)
 
 
 def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has defaults)
@@ -104,7 +108,7 @@ def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has de
 ) -> PaperSweep:
     """Plan the trainings of a table or figure of the paper, for `ulc.sweep`.
 
-    name: table1, table2, table4 or figure1 to figure4
+    name: table1 to table4 or figure1 to figure4
     data: the data by data set, such as {"cifar10": …, "cifar100": …}; or one path, which is
         CIFAR-10. Columns of other data sets are left out. Scale `paper`: folders of the official
         files; scale `cpu`: npz files of frozen features
@@ -117,11 +121,11 @@ def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has de
     tuned: options by the title of a column and by algorithm, as `ulc tune` has chosen them
     """
     grid, chosen = paper_grid(name), find_scale(scale)
-    if grid.unsupported is not None:
-        raise InputError(f"{name}: {grid.unsupported}")
-    sets = {"cifar10": data} if isinstance(data, str | Path) else data
+    only_set = grid.columns[0].data  # where a grid has several data sets, the first is CIFAR-10
+    sets = {only_set: data} if isinstance(data, str | Path) else data
     specs = {each: find_data(each, path, chosen, scale) for each, path in sets.items()}
-    every = (*grid.rows, *(Row(title=each, method=each) for each in also))
+    trained = (row for row in grid.rows if row.trained)
+    every = (*trained, *(Row(title=each, method=each) for each in also))
     rows, columns = choose(name, every, grid.columns, only)
     known = tuple(column for column in columns if column.data in specs)
     if not rows or not known:
