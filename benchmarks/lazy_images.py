@@ -15,10 +15,12 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.pool import Pool
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -48,7 +50,7 @@ def main(argv: list[str]) -> None:
         paths = [draw(home / f"{number}.jpg", number) for number in range(options.images)]
         measure_speed(paths, options.workers, options.repeats)
         if options.listed:
-            measure_memory(home, paths, options.listed)
+            measure_memory(home, options.listed)
 
 
 def draw(path: Path, number: int, size: int = 300) -> Path:
@@ -90,7 +92,7 @@ def decode_and_drop(pictures: list[Picture]) -> int:
     return len(decode_pictures(pictures, SIZE)[0])
 
 
-def measure_memory(home: Path, paths: list[Path], listed: int) -> None:
+def measure_memory(home: Path, listed: int) -> None:
     """Print the largest memory of a training on a list of so many images, and of its workers."""
     small = [draw(home / f"small{number}.jpg", number, 64) for number in range(200)]
     rows = [f"{row},{small[row % len(small)]},{row % 7}" for row in range(listed)]
@@ -102,14 +104,12 @@ def measure_memory(home: Path, paths: list[Path], listed: int) -> None:
     if done.returncode:
         sys.exit(done.stderr)
     found = json.loads(done.stdout.splitlines()[-1])
-    print(f"{listed} listed images: at most {found['own'] / 2**20:.2f} GiB in the training,")
-    print(f"and {found['worker'] / 2**20:.2f} GiB in the largest worker; {found['seconds']:.0f} s")
+    print(f"{listed} listed images, training and workers: at most {found['most'] / 2**30:.2f} GiB")
+    print(f"of them the training: {found['own'] / 2**30:.2f} GiB; {found['seconds']:.0f} s")
 
 
 def train(table: Path) -> None:
-    """Train one epoch on the list, and print the largest memory in KiB as JSON."""
-    import time
-
+    """Train one epoch on the list, and print the largest memory in bytes as JSON."""
     from ulc.config import DataSpec, RunSpec
     from ulc.training.run import run
 
@@ -121,10 +121,29 @@ def train(table: Path) -> None:
         epochs=1,
         network={"name": "small_cnn", "width": 4},  # type: ignore[arg-type]
     )
+    most, over = [0], threading.Event()
+    watch = threading.Thread(target=watch_memory, args=(most, over))
+    watch.start()
     run(spec, table.parent / "runs")
-    usage: dict[str, Any] = {
-        "own": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-        "worker": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss,
-        "seconds": time.perf_counter() - began,
-    }
-    print(json.dumps(usage))
+    over.set()
+    watch.join()
+    own = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = time.perf_counter() - began
+    print(json.dumps({"most": most[0], "own": own, "seconds": seconds}))
+
+
+def watch_memory(most: list[int], over: threading.Event) -> None:
+    """Look every half second at the memory of this process and of its children (Linux)."""
+    while not over.wait(0.5):
+        children: list[str] = []
+        for thread in Path("/proc/self/task").iterdir():  # each thread has started its own worker
+            with suppress(OSError):
+                children += (thread / "children").read_text().split()
+        most[0] = max(most[0], sum(map(resident, {"self", *children})))
+
+
+def resident(process: str) -> int:
+    """Return the bytes of memory of a process; 0 if it has ended."""
+    with suppress(OSError):
+        return 4096 * int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    return 0

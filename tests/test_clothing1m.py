@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from stub_clothing import CLASSES, SIZES, clothing1m
 
+from stub_clothing import CLASSES, SIZES, clothing1m
 from ulc.config import DataSpec, NetworkSpec, RunSpec
 from ulc.data.lazy.images import LazyImages
 from ulc.data.prepare import prepare
@@ -201,9 +201,7 @@ def test_the_command_trains_it_with_weights_from_a_file(tree, ulc):
     (result,) = json.loads(printed.out)
     assert result["summary"]["chosen"]["epochs"] == [0]
     Path("weights.pth").unlink()  # a trained model does not need them
-    code, printed = ulc(
-        "predict", result["folder"], tree / "images" / "0", "-q", "--out", "new.csv"
-    )
+    code, printed = ulc("predict", result["run"], tree / "images" / "0", "-q", "--out", "new.csv")
     assert code == 0, printed.err
 
 

@@ -145,7 +145,7 @@ def test_images_that_would_exceed_the_memory_bound_are_read_lazily(photos, monke
     monkeypatch.setenv("ULC_MEMORY_LIMIT", "100KB")
     lazy = load_source(data).inputs
     assert isinstance(lazy, LazyImages)
-    with pytest.raises(InputError, match="37 images .* of memory, more than"):
+    with pytest.raises(InputError, match=r"37 images .* of memory, more than"):
         np.asarray(lazy)
 
 
@@ -204,7 +204,7 @@ def test_an_image_that_was_replaced_is_not_taken_from_the_cache(photos):
 def test_a_cache_that_cannot_be_written_is_one_sentence_with_the_remedy(photos, monkeypatch):
     Path("occupied").write_text("a file")
     monkeypatch.setenv("ULC_IMAGE_CACHE", "occupied")
-    with pytest.raises(InputError, match="the cache of images cannot be written .*ULC_IMAGE_CACHE"):
+    with pytest.raises(InputError, match=r"cache of images cannot be written .*ULC_IMAGE_CACHE"):
         load(photos, lazy=True)
 
 

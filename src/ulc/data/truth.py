@@ -16,7 +16,7 @@ from ulc.typing import Integers
 
 @dataclass(frozen=True)
 class TestSet:
-    """A test set or validation set: inputs as `Preprocessing.stored` returns them, and their true labels."""
+    """A test set or validation set: inputs as training data store them, and true labels."""
 
     __test__ = False  # tells pytest that this class is not a test
 

@@ -46,7 +46,8 @@ class ResNet50(nn.Module):
         self.layer3 = new_stage(2 * EXPANSION * width, 4 * width, 6, 2)
         self.layer4 = new_stage(4 * EXPANSION * width, 8 * width, 3, 2)
         for part in self.modules():
-            if isinstance(part, nn.Conv2d):
+            # The meta device has no values, and imports much before it says so.
+            if isinstance(part, nn.Conv2d) and not part.weight.is_meta:
                 nn.init.kaiming_normal_(part.weight, mode="fan_out", nonlinearity="relu")
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

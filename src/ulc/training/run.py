@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -16,9 +15,9 @@ from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training import checkpoint, placing
-from ulc.training.best_epoch import BestEpoch, Snapshot
+from ulc.training.best_epoch import BestEpoch
 from ulc.training.best_networks import BestNetworks
-from ulc.training.collapse import CollapseMonitor
+from ulc.training.choosing import keep_best, summarise_chosen, warm_up_of
 from ulc.training.device import choose_device
 from ulc.training.environment import choose_threads, describe_environment, use_threads
 from ulc.training.held_out import judge_held_out
@@ -27,7 +26,8 @@ from ulc.training.loop import ProgressReporter, TrainingProgress, train
 from ulc.training.model import Model
 from ulc.training.own_code import check_own_code, hash_network, hash_own_code
 from ulc.training.recorder import SAVE_EVERY, RunRecorder
-from ulc.training.scores import EpochScores, WarmUpRecorder, score_test, summarise
+from ulc.training.scores import EpochScores, WarmUpRecorder, summarise
+from ulc.validating import without_none
 
 
 def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
@@ -113,7 +113,7 @@ def train_at(  # noqa: PLR0913 (all that a training consists of)
         write_results(training, folder, judge_all_rows(training))
         summary = summarise(folder.records, spec.epochs)
         if isinstance(kept, BestNetworks):
-            summary |= summarise_chosen(training, kept)
+            summary |= summarise_chosen(training.algorithm, prepared, kept)
         elif kept is not None and kept.best is not None:
             summary["kept_epoch"] = kept.best.epoch
         folder.write_json("summary.json", summary)
@@ -142,8 +142,8 @@ class Training:
 
 
 def resolved(spec: RunSpec) -> RunSpec:
-    """The same spec with the value of every option of the algorithm."""
-    options = configure(spec.algorithm, spec.options).model_dump(mode="json")
+    """The same spec with the value of every option of the algorithm that is not None."""
+    options = without_none(configure(spec.algorithm, spec.options).model_dump(mode="json"))
     return spec.model_copy(update={"options": options})
 
 
@@ -215,45 +215,6 @@ def train_in_folder(
     ]
     train(algorithm, range(resumed.start, spec.epochs), observers, records)
     return best
-
-
-def keep_best(
-    spec: RunSpec, prepared: Prepared, best: Snapshot | None
-) -> BestEpoch | BestNetworks | None:
-    """The observer that keeps the best epoch; None: the last one counts.
-
-    best: what a resumed training has kept so far; None: nothing
-    """
-    if prepared.validation is not None:
-        return BestNetworks(prepared.validation, prepared.training.preprocessing, best)
-    monitor = monitor_collapse(spec, prepared)
-    return None if monitor is None else BestEpoch(monitor, best=best)
-
-
-def summarise_chosen(training: Training, best: BestNetworks) -> dict[str, Any]:
-    """What a summary says of networks that a validation set has chosen.
-
-    Their test scores take the place of those of the last epochs.
-    """
-    prepared, algorithm = training.prepared, training.algorithm
-    prior = algorithm.learned_prior(judge_labels(algorithm))
-    found = score_test(algorithm, prepared.truth, prepared.training.preprocessing, prior)
-    scores = {name: {"last": each} for name, each in found.items()}
-    return scores | {"last_epochs": 1, "chosen": best.chosen}
-
-
-def monitor_collapse(spec: RunSpec, prepared: Prepared) -> CollapseMonitor | None:
-    """A monitor that measures the training on the held-out rows; None if there are none."""
-    if prepared.held_out is None:
-        return None
-    first = min(warm_up_of(spec) or 0, spec.epochs - 1)
-    return CollapseMonitor(prepared.held_out, prepared.class_names, first)
-
-
-def warm_up_of(spec: RunSpec) -> int | None:
-    """Number of epochs of the warm-up; None: the algorithm has none."""
-    warm_up = spec.options.get("warmup_epochs")
-    return warm_up if isinstance(warm_up, int) else None
 
 
 def judge_all_rows(training: Training) -> Judgement:

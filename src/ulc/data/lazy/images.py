@@ -54,7 +54,7 @@ class LazyImages:
         """Yield the (B, H, W, 3) pixels of each piece, which holds (B,) positions."""
         return self.reader.batches([self.rows[piece] for piece in pieces])
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:  # noqa: ARG002
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """(N, 3, H, W) pixels of all images; raise an InputError if they take too much memory."""
         check_memory(int(np.prod(self.shape)), f"{len(self)} images")
         pieces = split_rows(np.arange(len(self)), 1024)

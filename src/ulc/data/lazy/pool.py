@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ from numpy.typing import NDArray
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ulc.data.sources.pictures import Picture, Size
 
     Process = subprocess.Popen[bytes]
@@ -74,7 +75,7 @@ class DecodingPool:
         try:
             pickle.dump((pictures, size), process.stdin)
             process.stdin.flush()
-            broken = pickle.load(process.stdout)  # noqa: S301 (from a process of our own)
+            broken = pickle.load(process.stdout)
             whole = process.stdout.readinto(pixels.data.cast("B")) == pixels.nbytes  # type: ignore[attr-defined]
         except (OSError, EOFError, pickle.UnpicklingError):
             whole = False

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,8 @@ from ulc.errors import InputError
 from ulc.typing import CountCallback, Integers
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from ulc.data.sources.pictures import Picture, Size
 
 JOB = 32  # images that a worker decodes at a time

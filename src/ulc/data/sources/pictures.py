@@ -225,7 +225,7 @@ def fill_images(
 def decode_pictures(
     pictures: Sequence[Picture], size: Size
 ) -> tuple[NDArray[np.uint8], dict[int, str]]:
-    """Read (B, H, W, 3) pixels, and the reason of each broken image, which is black, by position."""
+    """Read (B, H, W, 3) pixels; return them, and the reason of each broken image by position."""
     pixels = np.zeros((len(pictures), size[1], size[0], 3), np.uint8)
     broken = {}
     with warnings.catch_warnings():
