@@ -115,6 +115,7 @@ OTHERWISE = {
     "data.size": 32,
     "data.skip_broken": True,
     "data.lazy": True,
+    "data.test": "there",
     "imbalance.kind": "half",
     "imbalance.ratio": 5.0,
     "noise.kind": "symmetric",

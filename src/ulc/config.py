@@ -127,6 +127,9 @@ class DataSpec(Spec):
     features: tuple[str, ...] | None = Field(
         None, description="columns to learn from; None: all other columns"
     )
+    test: str | None = Field(
+        None, description="second folder or table, with right labels: the test set"
+    )
     size: int | None = Field(None, ge=8, le=1024, description="pixels a side; None: common or 64")
     skip_broken: bool = Field(False, description="leave out images that cannot be read")
     lazy: bool | None = Field(

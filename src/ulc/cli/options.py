@@ -100,6 +100,12 @@ Size = Annotated[
 SkipBroken = Annotated[
     bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
 ]
+Test = Annotated[
+    str | None,
+    typer.Option(
+        "--test", help="Second folder or table, with right labels and the same columns: test set."
+    ),
+]
 Lazy = Annotated[
     bool | None,
     typer.Option(
@@ -134,6 +140,7 @@ class DataOptions:
     size: Size = None
     skip_broken: SkipBroken = False
     lazy: Lazy = None
+    test: Test = None
 
     def data_spec(self, name: str) -> "DataSpec":
         """The spec of the data that the user gives by this name."""

@@ -25,6 +25,7 @@ def data(
     size: int | None = None,
     skip_broken: bool = False,
     lazy: bool | None = None,
+    test: str | None = None,
 ) -> DataSpec:
     """The spec of the data that a path or `SOURCE[:PATH]` names, with options for reading them."""
     options = {
@@ -41,6 +42,7 @@ def data(
         "size": size,
         "skip_broken": skip_broken or None,
         "lazy": lazy,
+        "test": test,
     }
     return data_spec(name, options)
 

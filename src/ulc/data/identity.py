@@ -138,8 +138,8 @@ def list_files(data: DataSpec, label_file: str | None, images: bool) -> Iterator
     path = Path(data.path or "")
     if label_file is not None:
         yield Path(label_file)
-    if data.source == "huggingface":
-        raise LookupError("its images may lie anywhere")
+    if data.test is not None or data.source == "huggingface":
+        raise LookupError("its files may lie anywhere")
     if data.source == "folder":
         from ulc.data.sources.folder import split_images
 

@@ -78,13 +78,13 @@ SOURCES = {
         "images, a folder for each class, or such folders inside train and test",
         import_later("folder"),
         "the folder of class folders",
-        PICTURES,
+        (*PICTURES, "test"),
     ),
     "table": Reader(
         "a table with a label column and feature columns, sentences or paths of images",
         import_later("table"),
         "the file, .csv, .tsv or .parquet",
-        (*COLUMNS, *PICTURES, "sep", "encoding"),
+        (*COLUMNS, *PICTURES, "sep", "encoding", "test"),
     ),
     "huggingface": Reader(
         "a Hugging Face data set as `save_to_disk` writes it",

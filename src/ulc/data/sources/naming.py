@@ -20,6 +20,8 @@ def data_spec(text: str, options: Mapping[str, Any] | None = None) -> DataSpec:
     source, path = source_of(text)
     where = str(Path(path).absolute()) if path else None
     given = {name: value for name, value in (options or {}).items() if value is not None}
+    if "test" in given:
+        given["test"] = str(Path(given["test"]).absolute())
     return checked(DataSpec, {"source": source, "path": where} | given, where="data")
 
 
