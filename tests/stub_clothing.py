@@ -9,13 +9,13 @@ CLASSES = 14
 SIZES = {"noisy_train": 168, "clean_val": 42, "clean_test": 42, "clean_train": 14}
 
 
-def clothing1m(root, rng=None, size=(20, 26)):
+def clothing1m(root, size=(20, 26), sizes=SIZES):
     """Write the tree below `root`; return it. Every fourth noisy label is wrong."""
-    rng = rng or np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     root = Path(root)
     colours = rng.integers(30, 225, (CLASSES, 3))
     labels = {"noisy": [], "clean": []}
-    for split, count in SIZES.items():
+    for split, count in sizes.items():
         keys = []
         for number in range(count):
             true = number % CLASSES
