@@ -52,14 +52,14 @@ def shorten(command):
         return words
     if words[0] == "train":
         return [*words, "--network", "small_cnn", "--epochs", "2"]
-    methods = {"table4": "ulc,ulc-without-csm", "figure4": ""}.get(words[1], "ce,ulc")
+    methods = {"table3": "ce", "table4": "ulc,ulc-without-csm", "figure4": ""}
     column = ONE_COLUMN.get(words[1])
     for option in ("--jobs", "--seeds", "--only"):
         if option in words:
             place = words.index(option)
             del words[place : place + 2]
     seeds = ["--seeds", "1"] if words[0] == "sweep" else []
-    only = [] if column is None else ["--only", ",".join(filter(None, [methods, column]))]
+    only = [] if column is None else ["--only", ",".join(filter(None, [methods.get(words[1], "ce,ulc"), column]))]
     network = [] if "cpu" in words else ["--network", "small_cnn"]
     return [*words, *seeds, *only, *network, "--epochs", "2", "--jobs", "1"]
 
