@@ -59,7 +59,8 @@ def shorten(command):
             place = words.index(option)
             del words[place : place + 2]
     seeds = ["--seeds", "1"] if words[0] == "sweep" else []
-    only = [] if column is None else ["--only", ",".join(filter(None, [methods.get(words[1], "ce,ulc"), column]))]
+    named = filter(None, [methods.get(words[1], "ce,ulc"), column])
+    only = [] if column is None else ["--only", ",".join(named)]
     network = [] if "cpu" in words else ["--network", "small_cnn"]
     return [*words, *seeds, *only, *network, "--epochs", "2", "--jobs", "1"]
 

@@ -1,10 +1,11 @@
 """Epochs on a part of the data: balanced draws, and what is assumed of examples not seen."""
 
+import numpy as np
 import pytest
 import torch
 
 from ulc.algorithms import ALGORITHMS, configure
-from ulc.blocks.pseudo_epochs import draw_rows, fill_unseen, fill_unseen_trust
+from ulc.blocks.pseudo_epochs import draw_rows, fill_unseen
 from ulc.errors import InputError
 from ulc.testing import Case, toy_data
 
@@ -49,8 +50,6 @@ def test_an_example_not_seen_has_the_mean_of_its_class():
     filled = fill_unseen(predictions, given, 2)
     expected = torch.tensor([[0.9, 0.1], [0.5, 0.5], [0.7, 0.3], [0.0, 1.0]])
     assert torch.allclose(filled, expected)
-    trust = fill_unseen_trust(torch.tensor([0.2, 0.6, nan, nan]), given, 2)
-    assert torch.allclose(trust, torch.tensor([0.2, 0.6, 0.4, 1.0]))
 
 
 PARTS = {
@@ -66,7 +65,7 @@ class Counting:
 
     def __init__(self, data):
         self.data = data
-        self.read = []
+        self.read, self.rows = [], []
 
     def __getattr__(self, name):
         return getattr(self.data, name)
@@ -76,10 +75,12 @@ class Counting:
 
     def batches(self, *arguments, **options):
         self.read.append(len(options["among"]))
+        self.rows.append(options["among"])
         return self.data.batches(*arguments, **options)
 
     def in_order(self, *arguments, **options):
         self.read.append(len(options["among"]))
+        self.rows.append(options["among"])
         return self.data.in_order(*arguments, **options)
 
 
@@ -93,6 +94,8 @@ def test_no_pass_of_an_algorithm_reads_more_than_its_part(name):
         judgement = algorithm.judge()
         judgement.check_shapes(140, 3)
         assert ((judgement.clean_probability >= 0) & (judgement.clean_probability <= 1)).all()
+        seen = torch.cat(data.rows).unique().numpy()
+        assert np.isin(np.flatnonzero(judgement.issues(algorithm.threshold)), seen).all()
     assert data.read
     assert max(data.read) <= 30
 

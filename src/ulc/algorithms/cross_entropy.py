@@ -52,8 +52,13 @@ class CrossEntropy(Algorithm):
         return averages.record()
 
     def judge(self) -> Judgement:
-        """Judge by the prediction; in epochs on a part of the data, as last seen in training."""
+        """Judge by the prediction; in epochs on a part of the data, as last seen in training.
+
+        An example that was not seen is not accused.
+        """
         if self.config.epoch_examples is None:
             return super().judge()
         known = fill_unseen(self.prediction, self.data.given, self.data.num_classes)
-        return Judgement.of(array(known), array(self.data.given))
+        unseen = array(self.prediction[:, 0].isnan())
+        judgement = Judgement.of(array(known), array(self.data.given))
+        return judgement.without_evidence(unseen, self.threshold)

@@ -17,7 +17,7 @@ from ulc.blocks.loss_mixture import GaussianLossMixture
 from ulc.blocks.losses import negative_entropy, prior_penalty
 from ulc.blocks.mixmatch import SemiSupervisedLoss, TargetedViews, guess, mixmatch_loss, sharpen
 from ulc.blocks.per_sample import example_losses
-from ulc.blocks.pseudo_epochs import draw_rows, fill_unseen, fill_unseen_trust
+from ulc.blocks.pseudo_epochs import draw_rows, fill_unseen
 from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import plain_log_probability
 from ulc.config import SGD, Spec
@@ -185,11 +185,13 @@ class DivideMix(Algorithm):
         return replace(judgement, clean_probability=clean, score_kind="mixture")
 
     def judge_last_seen(self) -> Judgement:
-        """The judgement by what each network has last seen of an example."""
-        given, classes = self.data.given, self.data.num_classes
-        predicted = fill_unseen(self.prediction.nanmean(0), given, classes)
-        judgement = Judgement.of(array(predicted), array(given))
-        if self.clean_probability.isnan().all():
-            return judgement
-        clean = array(fill_unseen_trust(self.clean_probability.nanmean(0), given, classes))
-        return replace(judgement, clean_probability=clean, score_kind="mixture")
+        """The judgement by what each network has last seen; an unknown example is not accused."""
+        given, known = self.data.given, self.prediction.nanmean(0)
+        predicted = fill_unseen(known, given, self.data.num_classes)
+        judgement, clean = Judgement.of(array(predicted), array(given)), known[:, 0]
+        if not self.clean_probability.isnan().all():
+            clean = self.clean_probability.nanmean(0)
+            judgement = replace(
+                judgement, clean_probability=array(clean.nan_to_num()), score_kind="mixture"
+            )
+        return judgement.without_evidence(array(clean.isnan()), self.threshold)

@@ -113,13 +113,14 @@ class ElrPlus(Algorithm):
     def judge(self) -> Judgement:
         """Judge by the mean memory; by the prediction as long as some example has no memory.
 
-        If networks learn from a part of the data, examples without memory are filled in.
+        If networks learn from a part of the data, examples without memory are not accused.
         """
         total = self.remembered.sum(2, keepdim=True)
         if self.config.epoch_examples is not None:
             known = (self.remembered / total).nanmean(0)
-            known = fill_unseen(known, self.data.given, self.data.num_classes)
-            return Judgement.of(array(known), array(self.data.given))
+            filled = fill_unseen(known, self.data.given, self.data.num_classes)
+            judgement = Judgement.of(array(filled), array(self.data.given))
+            return judgement.without_evidence(array(known[:, 0].isnan()), self.threshold)
         if not bool((total > 0).all()):
             return super().judge()
         # The memory starts at zero, so early on its rows sum to less than one.

@@ -1,6 +1,7 @@
 """ULC: Uncertainty-aware Label Correction (Huang et al., AAAI 2022)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import torch
@@ -19,7 +20,7 @@ from ulc.blocks.loss_history import LossHistory
 from ulc.blocks.loss_mixture import LOSS_MIXTURES
 from ulc.blocks.losses import negative_entropy, prior_penalty, soft_cross_entropy
 from ulc.blocks.mixmatch import SemiSupervisedLoss, TargetedViews, guess, mixmatch_loss, sharpen
-from ulc.blocks.pseudo_epochs import draw_rows, fill_unseen, fill_unseen_trust
+from ulc.blocks.pseudo_epochs import draw_rows, fill_unseen
 from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import (
     DOUBT_SCALINGS,
@@ -326,19 +327,20 @@ class ULC(Algorithm):
         )
 
     def judge_last_seen(self) -> Judgement:
-        """The judgement by what each network has last seen of an example."""
-        given, classes = self.data.given, self.data.num_classes
-        predicted = fill_unseen(self.prediction.nanmean(0), given, classes)
-        if self.trust.isnan().all():
-            return Judgement.of(array(predicted), array(given))
-        return Judgement(
-            given=array(given),
-            clean_probability=array(fill_unseen_trust(self.trust.nanmean(0), given, classes)),
-            prediction=array(predicted),
-            epistemic=array(self.doubt.nanmean(0)),
-            aleatoric=array(self.instance_std.nanmean((0, 2))),
-            score_kind="omega",
-        )
+        """The judgement by what each network has last seen; an unknown example is not accused."""
+        given, known = self.data.given, self.prediction.nanmean(0)
+        predicted = fill_unseen(known, given, self.data.num_classes)
+        judgement, trust = Judgement.of(array(predicted), array(given)), known[:, 0]
+        if not self.trust.isnan().all():
+            trust = self.trust.nanmean(0)
+            judgement = replace(
+                judgement,
+                clean_probability=array(trust.nan_to_num()),
+                epistemic=array(self.doubt.nanmean(0)),
+                aleatoric=array(self.instance_std.nanmean((0, 2))),
+                score_kind="omega",
+            )
+        return judgement.without_evidence(array(trust.isnan()), self.threshold)
 
     def outputs(self) -> dict[str, NDArray[Any]]:
         """Outputs of Algorithm 1 except the weights, per network: Y, ω, ε, σ^x and σ."""

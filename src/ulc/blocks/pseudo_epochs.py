@@ -38,13 +38,3 @@ def fill_unseen(values: Tensor, given: Tensor, classes: int) -> Tensor:
     itself = F.one_hot(torch.arange(classes, device=given.device), values.shape[1])
     means = torch.where(count[:, None] > 0, total / count.clamp(min=1)[:, None], itself.float())
     return torch.where(unseen[:, None], means[given], values)
-
-
-def fill_unseen_trust(trust: Tensor, given: Tensor, classes: int) -> Tensor:
-    """Replace NaN in (N,) clean probabilities by the mean of the class; 1 where it has none."""
-    seen = ~trust.isnan()
-    labels = given[seen]
-    count = torch.bincount(labels, minlength=classes)
-    total = trust.new_zeros(classes).index_add_(0, labels, trust[seen])
-    means = torch.where(count > 0, total / count.clamp(min=1), 1.0)
-    return torch.where(seen, trust, means[given])
