@@ -1,6 +1,6 @@
 """Images that are read lazily: speed beside raw decoding, and memory of a long list.
 
-    python -m benchmarks lazy_images [--images 2000] [--listed 200000] [--workers 2]
+    python -m benchmarks lazy_images [--images 1000] [--listed 200000] [--workers 2]
 
 The images are drawn: smooth noise, 300 by 300 pixels, JPEG. Raw decoding: as many processes each
 decode their share to 224 pixels and keep nothing; no cache on either side. Both are timed in turns.
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--images", type=int, default=1000, help="files that are decoded")
     parser.add_argument("--listed", type=int, default=200_000, help="rows of the list; 0: none")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)  # in a process of its own
     options = parser.parse_args(argv)
     if options.train:

@@ -66,7 +66,8 @@ class ImageCache:
                 f"folder with {FOLDER}, or set {LIMIT}=0"
             ) from None
         weakref.finalize(self, close_files, self.pixels, self.checks_file)
-        stored = np.frombuffer(self.checks_file.read(8 * self.places), np.uint64)
+        content = self.checks_file.read(8 * self.places)
+        stored = np.frombuffer(content[: len(content) // 8 * 8], np.uint64)
         self.checks = np.zeros(self.places, np.uint64)
         self.checks[: len(stored)] = stored
         self.full = False
@@ -137,10 +138,6 @@ def folder_bytes(folder: Path) -> int:
     return sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
 
 
-def name_of(states: Sequence[str], size: tuple[int, int]) -> str:
-    """Return the name of a data set's folder: a digest of the images' states and their size."""
-    found = hashlib.sha256(repr(size).encode())
-    for state in states:
-        found.update(state.encode(errors="surrogateescape"))
-        found.update(b"\n")
-    return found.hexdigest()[:32]
+def name_of(digests: NDArray[np.uint8], size: tuple[int, int]) -> str:
+    """Return the name of a data set's folder: a digest of its files and of the images' size."""
+    return hashlib.sha256(repr(size).encode() + digests.tobytes()).hexdigest()[:32]

@@ -1,6 +1,5 @@
 """Images that are read when they are needed, in place of an array of pixels."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -9,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.data.lazy.reader import ImageReader, split_rows
-from ulc.data.lazy.survey import DIGEST
 from ulc.storage.memory import check_memory
 from ulc.typing import Integers
 
@@ -67,11 +65,8 @@ class LazyImages:
     def digests(self) -> NDArray[np.uint8]:
         """(N, 16) digests of the pixels; of the files where the images were not surveyed."""
         survey = self.reader.surveyed
-        if survey is not None:
-            return survey.digests[self.rows]
-        states = (self.reader.pictures[row].state for row in self.rows.tolist())
-        found = (hashlib.blake2b(each.encode(), digest_size=DIGEST).digest() for each in states)
-        return np.frombuffer(b"".join(found), np.uint8).reshape(len(self), DIGEST)
+        every = self.reader.file_digests if survey is None else survey.digests
+        return every[self.rows]
 
     def sum_channels(self) -> tuple[Integers, Integers]:
         """(3,) sums over all pixels of each channel, and over their squares."""

@@ -1,5 +1,6 @@
 """Read batches of images: from the cache, or decoded by worker processes ahead of their use."""
 
+import hashlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from ulc.data.lazy.cache import SURVEY, ImageCache, cache_limit, cache_root, name_of
 from ulc.data.lazy.pool import Decoded, DecodingPool, count_workers
-from ulc.data.lazy.survey import Survey
+from ulc.data.lazy.survey import DIGEST, Survey
 from ulc.errors import InputError
 from ulc.typing import CountCallback, Integers
 
@@ -145,7 +146,14 @@ class ImageReader:
         root = cache_root()
         if not cache_limit(root):
             return None
-        return root / name_of([each.state for each in self.pictures], self.size)
+        return root / name_of(self.file_digests, self.size)
+
+    @cached_property
+    def file_digests(self) -> NDArray[np.uint8]:
+        """(N, 16) digests of names, sizes and times of the files; no pixels are read."""
+        states = (each.state.encode() for each in self.pictures)
+        found = (hashlib.blake2b(each, digest_size=DIGEST).digest() for each in states)
+        return np.frombuffer(b"".join(found), np.uint8).reshape(len(self.pictures), DIGEST)
 
     def survey(self, on_progress: CountCallback) -> Survey:
         """Decode every image once, or read what was found when that was done before.
