@@ -11,7 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "ulc"
 LAYERS = [
-    ["errors", "typing", "importing", "stopping", "config"],
+    ["errors", "typing", "importing", "stopping", "validating", "config"],
     ["labels", "storage"],
     ["data", "networks"],
     ["blocks"],

@@ -64,7 +64,7 @@ def toy_data(
     source = Source(name="toy", inputs=inputs[order], labels=given[order], class_names=names)
     preprocessing = Preprocessing.fit(source)
     return TensorData(
-        stored=preprocessing.stored(source.inputs),
+        stored=preprocessing.stored(np.asarray(source.inputs)),
         given=torch.from_numpy(source.labels),
         num_classes=classes,
         seed=seed,
@@ -567,9 +567,9 @@ class OnlyProtocol:
         """One shuffled pass over the data, or over the positions in `among`."""
         return self.__data.batches(size, views=views, strong=strong, among=among)
 
-    def in_order(self, size: int = 1024) -> Iterator[Batch]:
+    def in_order(self, size: int = 1024, *, among: Tensor | None = None) -> Iterator[Batch]:
         """One pass over the data in order, without augmentation."""
-        return self.__data.in_order(size)
+        return self.__data.in_order(size, among=among)
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"it uses '{name}' of the data, which is not in TrainingData")

@@ -67,7 +67,7 @@ def judge_audit_labels(robust: HeldOutRun, prepared: Prepared) -> AuditJudgement
         THRESHOLD,
         prepared.ids,
         prepared.verified,
-        prepared.all_rows.stored.cpu().numpy(),
+        prepared.all_rows.comparable(),
         prepared.nearly_empty,
         odd_rows=True,
     )

@@ -27,7 +27,7 @@ Data = Annotated[
     str | None,
     typer.Argument(
         help="A folder of class folders, FILE.csv, .tsv, .parquet or .npz, a Hugging Face folder, "
-        "cifar10:DIR, cifar100:DIR or fashion. Default: a demonstration."
+        "cifar10:DIR, cifar100:DIR, clothing1m:DIR or fashion. Default: a demonstration."
     ),
 ]
 Trust = Annotated[
@@ -58,7 +58,13 @@ ImbalanceText = Annotated[
 ]
 Network = Annotated[
     str,
-    typer.Option(help="auto, preact_resnet18, narrow_resnet, small_cnn, mlp or your module:Class."),
+    typer.Option(
+        help="auto, preact_resnet18, narrow_resnet, resnet50, small_cnn, mlp or your module:Class."
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(help="Weights of resnet50 at the start: imagenet or FILE. Default: random."),
 ]
 PriorText = Annotated[
     str,
@@ -100,6 +106,19 @@ Size = Annotated[
 SkipBroken = Annotated[
     bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
 ]
+Test = Annotated[
+    str | None,
+    typer.Option(
+        "--test", help="Second folder or table, with right labels and the same columns: test set."
+    ),
+]
+Lazy = Annotated[
+    bool | None,
+    typer.Option(
+        "--lazy/--in-memory",
+        help="Read images when they are needed, or all before training. Default: by their memory.",
+    ),
+]
 Setting = Annotated[
     list[str] | None,
     typer.Option(
@@ -126,6 +145,8 @@ class DataOptions:
     features: Features = None
     size: Size = None
     skip_broken: SkipBroken = False
+    lazy: Lazy = None
+    test: Test = None
 
     def data_spec(self, name: str) -> "DataSpec":
         """The spec of the data that the user gives by this name."""
@@ -142,6 +163,7 @@ class RunOptions(DataOptions):
     noise: NoiseText = None
     imbalance: ImbalanceText = None
     network: Network = "auto"
+    weights: Weights = None
     epochs: Epochs = None
     setting: Setting = None
 
@@ -156,7 +178,7 @@ class RunOptions(DataOptions):
 
         demonstration = data is None
         settings = parse.settings(self.setting or [])
-        network = parse.network(self.network, settings.pop("network", {}))
+        network = parse.network(self.network, settings.pop("network", {}), self.weights)
         epochs = {} if self.epochs is None else {"epochs": self.epochs}
         return RunSpec(
             data=self.data_spec("fashion" if data is None else data),

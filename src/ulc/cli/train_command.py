@@ -155,9 +155,14 @@ def print_results(done: "dict[str, RunFolder]", *, as_json: bool, quiet: bool) -
     screen = console()
     screen.print(tables.result_table(done))
     first = next(iter(done.values()))
-    epochs = first.read_json("summary.json")["last_epochs"]
+    summary = first.read_json("summary.json")
+    epochs = summary["last_epochs"]
+    what = f"Mean of the last {epochs} epoch{'s' * (epochs > 1)}"
+    if "chosen" in summary:
+        numbers = " and ".join(str(each + 1) for each in summary["chosen"]["epochs"])
+        what = f"Networks after epoch {numbers}, chosen on the validation set"
     screen.print(
-        f"Mean of the last {epochs} epoch{'s' * (epochs > 1)}; groups by true label. The balanced "
+        f"{what}; groups by true label. The balanced "
         "prior divides by the class frequencies that the method itself estimates."
         + (" The ceiling is cross entropy on the true labels." if len(done) > 1 else "")
     )

@@ -18,12 +18,14 @@ class Preset:
 
     tuned: whether the settings were chosen for this algorithm; False: they suit any algorithm
     network: name of the network; "auto": by the kind of data
+    weights: its initial weights; None: random
     """
 
     epochs: int
     options: dict[str, Any]
     tuned: bool = True
     network: str = "auto"
+    weights: str | None = None
 
 
 def with_preset(
@@ -41,7 +43,9 @@ def with_preset(
     merged = merge(merge(scaled, spec.options), options or {})
     changes: dict[str, Any] = {"epochs": epochs, "options": merged}
     if spec.network.name == "auto":
-        changes["network"] = spec.network.model_copy(update={"name": preset.network})
+        weights = spec.network.weights or preset.weights
+        network = {"name": preset.network, "weights": weights}
+        changes["network"] = spec.network.model_copy(update=network)
     return spec.model_copy(update=changes)
 
 
@@ -53,10 +57,10 @@ def find_preset(spec: RunSpec) -> Preset:
     section = presets[spec.data.source]
     if "vectors" in section:  # the user's own data: the section for data of this kind
         section = presets[section["images" if spec.data.image else "vectors"]]
-    network = section.get("network", "auto")
+    network = {"network": section.get("network", "auto"), "weights": section.get("weights")}
     if spec.algorithm not in ALGORITHMS:
         options = neutral_options(spec.algorithm, section)
-        return Preset(section["epochs"], options, tuned=False, network=network)
+        return Preset(section["epochs"], options, tuned=False, **network)
     options = merge(recipe_options(spec.algorithm, section), section.get(spec.algorithm, {}))
     epochs = options.pop("epochs", section["epochs"])
     rows = [row for row in section.get("noise", ()) if spec.noise.kind in row["kinds"]]
@@ -64,7 +68,7 @@ def find_preset(spec: RunSpec) -> Preset:
         nearest = min(rows, key=lambda row: abs(row["rate"] - spec.noise.rate))
         known = find_algorithm(spec.algorithm).config_class.model_fields
         options |= {key: value for key, value in nearest["options"].items() if key in known}
-    return Preset(epochs, options, network=network)
+    return Preset(epochs, options, **network)
 
 
 def recipe_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any]:

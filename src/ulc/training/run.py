@@ -16,8 +16,9 @@ from ulc.networks import network_maker
 from ulc.networks.processes import by_first, current, is_first
 from ulc.storage.run_folder import RunFolder, UnwrittenFolder, create_folder
 from ulc.training import checkpoint, placing
-from ulc.training.best_epoch import BestEpoch, Snapshot
-from ulc.training.collapse import CollapseMonitor
+from ulc.training.best_epoch import BestEpoch
+from ulc.training.best_networks import BestNetworks
+from ulc.training.choosing import keep_best, summarise_chosen, warm_up_of
 from ulc.training.device import choose_device
 from ulc.training.environment import choose_threads, describe_environment, use_threads
 from ulc.training.held_out import judge_held_out
@@ -28,6 +29,7 @@ from ulc.training.own_code import check_own_code, hash_network, hash_own_code
 from ulc.training.processes import StateAgreement, check_same_data
 from ulc.training.recorder import SAVE_EVERY, RunRecorder
 from ulc.training.scores import EpochScores, WarmUpRecorder, summarise
+from ulc.validating import without_none
 
 
 def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
@@ -114,8 +116,10 @@ def train_at(  # noqa: PLR0913 (all that a training consists of)
         kept = train_in_folder(training, folder, progress, save_every)
         write_results(training, folder, judge_all_rows(training))
         summary = summarise(folder.records, spec.epochs)
-        if kept is not None:
-            summary["kept_epoch"] = kept.epoch
+        if isinstance(kept, BestNetworks):
+            summary |= summarise_chosen(training.algorithm, prepared, kept)
+        elif kept is not None and kept.best is not None:
+            summary["kept_epoch"] = kept.best.epoch
         folder.write_json("summary.json", summary)
         folder.finish()
     return folder
@@ -153,8 +157,8 @@ class Training:
 
 
 def resolved(spec: RunSpec) -> RunSpec:
-    """The same spec with the value of every option of the algorithm."""
-    options = configure(spec.algorithm, spec.options).model_dump(mode="json")
+    """The same spec with the value of every option of the algorithm that is not None."""
+    options = without_none(configure(spec.algorithm, spec.options).model_dump(mode="json"))
     return spec.model_copy(update={"options": options})
 
 
@@ -183,7 +187,9 @@ def start_fresh(spec: RunSpec, out: Path) -> None:
 def build_algorithm(spec: RunSpec, prepared: Prepared, device: torch.device) -> Algorithm:
     """The algorithm with new networks, on the device."""
     data = prepared.training
-    new_network = network_maker(spec.network, data.preprocessing.shape, data.num_classes, device)
+    new_network = network_maker(
+        spec.network, data.preprocessing.input_shape, data.num_classes, device
+    )
     config = configure(spec.algorithm, spec.options)
     return find_algorithm(spec.algorithm).build(config, data, new_network)
 
@@ -203,19 +209,18 @@ def write_data(folder: RunFolder, prepared: Prepared) -> None:
 
 def train_in_folder(
     training: Training, folder: RunFolder, progress: TrainingProgress, save_every: float
-) -> Snapshot | None:
+) -> BestEpoch | BestNetworks | None:
     """Train to the spec's last epoch, from the folder's checkpoint if there is one.
 
-    Return the epoch that was kept, whose state the algorithm then has; None: no rows are held out,
-    so the last epoch counts.
+    Return what has kept the best epoch, whose state the algorithm then has; None: no rows are held
+    out and there is no validation set, so the last epoch counts.
     """
     spec, prepared, algorithm = training.spec, training.prepared, training.algorithm
     resumed = checkpoint.restore(algorithm, folder)
     records = checkpoint.earlier_records(folder, resumed)
     for record in records:
         progress.on_epoch(record)
-    monitor = monitor_collapse(spec, prepared)
-    best = None if monitor is None else BestEpoch(monitor, best=resumed.best)
+    best = keep_best(spec, prepared, resumed.best)
     observers = [
         *([] if current() is None else [StateAgreement()]),
         EpochScores(prepared.truth, prepared.training.preprocessing),
@@ -225,21 +230,7 @@ def train_in_folder(
         ProgressReporter(progress),
     ]
     train(algorithm, range(resumed.start, spec.epochs), observers, records)
-    return None if best is None else best.best
-
-
-def monitor_collapse(spec: RunSpec, prepared: Prepared) -> CollapseMonitor | None:
-    """A monitor that measures the training on the held-out rows; None if there are none."""
-    if prepared.held_out is None:
-        return None
-    first = min(warm_up_of(spec) or 0, spec.epochs - 1)
-    return CollapseMonitor(prepared.held_out, prepared.class_names, first)
-
-
-def warm_up_of(spec: RunSpec) -> int | None:
-    """Number of epochs of the warm-up; None: the algorithm has none."""
-    warm_up = spec.options.get("warmup_epochs")
-    return warm_up if isinstance(warm_up, int) else None
+    return best
 
 
 def judge_all_rows(training: Training) -> Judgement:
@@ -266,7 +257,7 @@ def write_results(training: Training, folder: RunFolder, judgement: Judgement) -
         algorithm.threshold,
         prepared.ids,
         prepared.verified,
-        prepared.all_rows.stored.cpu().numpy(),
+        prepared.all_rows.comparable(),
         prepared.nearly_empty,
     )
     if is_first():

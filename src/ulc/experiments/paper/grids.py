@@ -66,6 +66,7 @@ class Row(Spec):
     """A row: a method with its options, and the paper's numbers in %, one for each column.
 
     method: name of an algorithm or variant
+    trained: whether it can be trained; false: there is only the number of the paper
     told: the option that gets the column's true share of wrong labels; None: no option
     until: "warm-up": training ends after the first epoch that follows the warm-up
     best, last: numbers of the paper; None: the paper has none
@@ -75,6 +76,7 @@ class Row(Spec):
     title: str
     method: str
     options: dict[str, Any] = Field(default_factory=dict)
+    trained: bool = True
     told: str | None = None
     until: Literal["warm-up", "end"] = "end"
     best: tuple[Percent, ...] | None = None
@@ -96,10 +98,7 @@ class Oddity(Spec):
 
 
 class PaperGrid(Spec):
-    """A table or figure of the paper: all its cells, and its numbers.
-
-    unsupported: why it cannot be trained; None: it can
-    """
+    """A table or figure of the paper: all its cells, and its numbers."""
 
     name: str
     title: str
@@ -107,7 +106,6 @@ class PaperGrid(Spec):
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     oddities: tuple[Oddity, ...] = ()
-    unsupported: str | None = None
 
     @model_validator(mode="after")
     def _numbers_fit(self) -> Self:
@@ -142,13 +140,15 @@ class PaperGrid(Spec):
 class Scale(Spec):
     """A scale at which grids are trained.
 
-    network: name of the network; kinds: the data source for each data set
+    network: name of the network; networks: by data set, in place of `network`
+    kinds: the data source for each data set
     give: what the user gives for a data set
     """
 
     about: str
     network: str
     kinds: dict[str, str]
+    networks: dict[str, str] = Field(default_factory=dict)
     give: str
 
 
