@@ -115,7 +115,7 @@ def draw_bars(axes: "Axes", groups: dict[str, list[Record]]) -> None:
         drawn = axes.bar(where, 100 * np.mean(last, axis=0), 0.2, color=SHOWN[method],
                          label=title_of(method))  # fmt: skip
         axes.bar_label(drawn, fmt="%.0f", fontsize=8)
-    axes.set(xticks=range(len(GROUPS)), xticklabels=list(GROUPS), ylim=(40, 112))
+    axes.set(xticks=range(len(GROUPS)), xticklabels=list(GROUPS), ylim=(40, 108))
     axes.set_ylabel("test accuracy, %")
     axes.legend(frameon=False, ncols=2, fontsize=8, loc="upper left")
     count = min(map(len, groups.values()))
@@ -129,8 +129,8 @@ def draw_epochs(axes: "Axes", groups: dict[str, list[Record]]) -> None:
         axes.plot(seeds.mean(0), color=SHOWN[method])
         axes.fill_between(range(seeds.shape[1]), seeds.min(0), seeds.max(0), color=SHOWN[method],
                           alpha=0.15, lw=0)  # fmt: skip
-    axes.set(xlabel="epoch", ylim=(40, 112))
-    axes.set_title("balanced prior, epoch by epoch: mean and range of the seeds", fontsize=9)
+    axes.set(xlabel="epoch", ylim=(40, 108))
+    axes.set_title("epoch by epoch: mean and range of the seeds", fontsize=9)
 
 
 def title_of(method: str) -> str:

@@ -8,10 +8,11 @@ A table stands in a page between two comments, and the first one says which tabl
     …
     <!-- end of records -->
 
-Tables: `means SETTING [METHODS]` and `paired SETTING METHOD [METHODS]` as grid_table prints them,
-`search SETTING`, `paper TABLE [PRIOR]`, a table of the paper with frozen features, and `difference
-METHOD REFERENCE MEASURES` over all settings that have both. With --check nothing is written; pages
-that would change are named, and the exit code is 1.
+Tables: `summary SETTING METHODS`, few columns for the README; `means SETTING [METHODS]` and `paired
+SETTING METHOD [METHODS]` as grid_table prints them; `search SETTING`; `paper TABLE [PRIOR]`, a table
+of the paper with frozen features; `difference METHOD REFERENCE MEASURES`, over all settings that
+have both. With --check nothing is written; pages that would change are named, and the exit code is
+1.
 """
 
 import argparse
@@ -23,16 +24,33 @@ from pathlib import Path
 
 from benchmarks.differences import difference_table
 from benchmarks.grid_records import RESULTS, SEARCHES, Record, read_records
-from benchmarks.grid_table import TITLES, format_records, format_table, parse_options
+from benchmarks.grid_table import (
+    TITLES,
+    format_records,
+    format_table,
+    group_records,
+    parse_options,
+    values_of,
+)
 from benchmarks.recorded_runs import RecordedRun, read_runs
 from ulc.errors import InputError
 from ulc.experiments.paper.grids import paper_grid
 from ulc.experiments.paper_table import paper_table
 from ulc.experiments.table_formats import as_markdown
+from ulc.experiments.tables import mean_and_deviation
 from ulc.labels.prior import check_prior_name
 from ulc.storage.files import write_whole
 
-DOCS = Path(__file__).parents[1] / "docs"
+README = Path(__file__).parents[1] / "README.md"
+DOCS = README.with_name("docs")
+SUMMARY = {  # heading: column of grid_table
+    "all classes": "balanced prior",
+    "small classes": "small (balanced prior)",
+    "large classes": "large (balanced prior)",
+    "wrong labels: AUC": "AUC",
+    "precision": "precision",
+    "recall": "recall",
+}
 BLOCK = re.compile(r"(<!-- records: ([^\n]+) -->\n).*?(<!-- end of records -->)", re.DOTALL)
 
 
@@ -45,11 +63,12 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--check", action="store_true", help="write nothing, name what differs")
     check = parser.parse_args(argv).check
     try:
-        changed = [page for page in sorted(DOCS.rglob("*.md")) if fill_page(page, write=not check)]
+        pages = [README, *sorted(DOCS.rglob("*.md"))]
+        changed = [page for page in pages if fill_page(page, write=not check)]
     except InputError as error:
         sys.exit(str(error))
     for page in changed:
-        print(f"{page.relative_to(DOCS.parent)}: {'differs' if check else 'written'}")
+        print(f"{page.relative_to(README.parent)}: {'differs' if check else 'written'}")
     if check and changed:
         sys.exit(1)
 
@@ -79,6 +98,16 @@ def make_table(words: Sequence[str]) -> str:
     if name not in TABLES:
         raise InputError(f"no table is called '{name}'; known: {', '.join(TABLES)}")
     return TABLES[name](*arguments)
+
+
+def summary(setting: str, methods: str) -> str:
+    """Return few columns of a setting, with shorter headings."""
+    groups = group_records(read_records(RESULTS / f"{setting}.jsonl"), methods.split(","))
+    rows = [
+        [title, *(mean_and_deviation(values_of(group, each)) for each in SUMMARY.values())]
+        for title, group in groups.items()
+    ]
+    return "\n".join(format_table(["", *SUMMARY], rows))
 
 
 def means(setting: str, methods: str | None = None) -> str:
@@ -158,6 +187,7 @@ def difference(method: str, reference: str, measures: str) -> str:
 
 
 TABLES: dict[str, Callable[..., str]] = {
+    "summary": summary,
     "means": means,
     "paired": paired,
     "search": search,
