@@ -9,7 +9,7 @@ A table stands in a page between two comments, and the first one says which tabl
     <!-- end of records -->
 
 Tables: `summary SETTING METHODS`, few columns for the README; `means SETTING [METHODS]` and `paired
-SETTING METHOD [METHODS]` as grid_table prints them; `search SETTING`; `paper TABLE [PRIOR]`, a table
+SETTING METHOD [METHODS]` as grid_table prints them; `search SETTING`; `paper TABLE [PRIOR]`, one
 of the paper with frozen features; `difference METHOD REFERENCE MEASURES`, over all settings that
 have both. With --check nothing is written; pages that would change are named, and the exit code is
 1.
