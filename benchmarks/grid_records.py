@@ -13,12 +13,31 @@ from benchmarks.grid_settings import Cell
 from ulc.algorithms import configure
 from ulc.config import RunSpec
 from ulc.errors import InputError
+from ulc.experiments.tables import nested_value
 from ulc.storage.files import write_whole
 from ulc.storage.run_folder import RunFolder
 
 RESULTS = Path(__file__).parent / "results" / "grid"
 SEARCHES = RESULTS.with_name("search")
 DIGITS = 5
+CURVE_DIGITS = 4  # significant ones
+# Values that a record has epoch by epoch; {group}: small and large classes.
+CURVES = (
+    "test.training.accuracy",
+    "test.training.{group}_accuracy",
+    "test.balanced.accuracy",
+    "test.balanced.{group}_accuracy",
+    "labels.auc",
+    "labels.{group}.auc",
+    "labels.{group}.certainty_auc",
+    "labels.{group}.trusted_correct",
+    "groups.{group}.epistemic",
+    "groups.{group}.aleatoric",
+    "groups.{group}.class_noise",
+    "groups.{group}.weight_norm",
+    "train.moved_by_doubt",
+    "train.trusted",
+)
 
 Record = dict[str, Any]
 Key = tuple[str, tuple[str, ...], int]
@@ -48,6 +67,7 @@ def make_record(cell: Cell, folder: RunFolder) -> Record:
 
     processor_seconds: of the training alone, without scores; one thread
     options: those that differ from the defaults of the algorithm
+    curves: values of each epoch, see `read_curves`
     """
     summary = folder.read_json("summary.json")
     spec = cell.spec
@@ -62,6 +82,7 @@ def make_record(cell: Cell, folder: RunFolder) -> Record:
         **numbers_of(summary),
         "processor_seconds": round(processor_seconds(folder), 2),
         "options": changed_options(spec),
+        "curves": read_curves(folder.records),
     }
 
 
@@ -72,6 +93,26 @@ def numbers_of(content: Any) -> Any:
             key: numbers_of(value) for key, value in content.items() if not isinstance(value, list)
         }
     return round(content, DIGITS) if isinstance(content, float) else content
+
+
+def read_curves(records: Sequence[Record]) -> dict[str, list[float | None]]:
+    """Return the values of CURVES by their names with dots, one for each epoch.
+
+    None: the epoch has no such value. Curves without any value are left out.
+    """
+    names = [
+        name.format(group=group)
+        for name in CURVES
+        for group in (("small", "large") if "{group}" in name else ("",))
+    ]
+    curves = {
+        name: [nested_value(record, tuple(name.split("."))) for record in records] for name in names
+    }
+    return {
+        name: [None if each is None else float(f"{each:.{CURVE_DIGITS}g}") for each in values]
+        for name, values in curves.items()
+        if any(each is not None for each in values)
+    }
 
 
 def processor_seconds(folder: RunFolder) -> float:

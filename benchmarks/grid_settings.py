@@ -78,18 +78,23 @@ def find_settings(options: argparse.Namespace) -> list[Setting]:
 
 
 def find_setting(
-    name: str, files: Mapping[str, str | None], table: Mapping[str, dict[str, Any]]
+    name: str,
+    files: Mapping[str, str | None],
+    table: Mapping[str, dict[str, Any]],
+    *,
+    must_exist: bool = True,
 ) -> Setting:
     """Return a setting with its files; raise if it is unknown or a file is missing.
 
     files: paths by the names of FILES; None: not given
     table: all settings, as `read_toml` reads them
+    must_exist: whether a path without a file is an error
     """
     if name not in table:
         raise InputError(f"no setting is called '{name}'; known: {', '.join(table)}")
     texts = {"imbalance": "none", "noise": "none", "network": "auto"} | table[name]
     for key in ("data", "noise"):
-        texts[key] = put_files(texts[key], files, name)
+        texts[key] = put_files(texts[key], files, name, must_exist=must_exist)
     base = RunSpec(
         data=parse.data(texts["data"]),
         imbalance=parse.imbalance(texts["imbalance"]),
@@ -100,14 +105,14 @@ def find_setting(
     return Setting(name, base, texts.get("searched"))
 
 
-def put_files(text: str, files: Mapping[str, str | None], setting: str) -> str:
+def put_files(text: str, files: Mapping[str, str | None], setting: str, *, must_exist: bool) -> str:
     """Replace the names in braces by the paths of files."""
     for _, name, _, _ in string.Formatter().parse(text):
         path = files.get(name) if name else ""
         if path is None:
             variable, content = FILES[str(name)]
             raise InputError(f"the setting '{setting}' needs --{name} or ${variable}: {content}")
-        if path and not Path(path).exists():
+        if must_exist and path and not Path(path).exists():
             raise InputError(f"--{name} {path}: no such file or folder; correct the path")
     return text.format_map({name: path or "" for name, path in files.items()})
 

@@ -1,6 +1,6 @@
 """Tables of the grid's records: mean ± standard deviation over seeds.
 
-    python -m benchmarks grid_table [SETTING ...] [--paired METHOD]
+    python -m benchmarks grid_table [SETTING ...] [--methods A,B] [--paired METHOD]
 
 prints a table in Markdown for each setting; without a name for all settings that have records. With
 --paired it prints, for every other method, the mean difference to METHOD over common seeds ± its
@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.grid_records import RESULTS, Record, read_records
 from benchmarks.grid_settings import CEILING, SETTINGS
+from ulc.cli import parse
 from ulc.config import read_toml
 from ulc.errors import InputError
 from ulc.experiments.tables import mean_and_deviation, nested_value
@@ -34,14 +35,14 @@ TITLES = {
     "ulc_plus": "ULC+",
     CEILING: "ceiling: cross entropy, true labels",
 }
+BETTER = "better prior"
 WORDS = {"csm": "CSM", "eum": "EUM", "aul": "AUL"}
 PRIORS = ("training", "balanced")
-COLUMNS: dict[str, tuple[str, ...] | None] = {  # keys in a record; None: the better prior
+COLUMNS: dict[str, tuple[str, ...]] = {  # keys in a record
     "training prior": ("training", "last", "accuracy"),
     "balanced prior": ("balanced", "last", "accuracy"),
     "small (balanced prior)": ("balanced", "last", "small_accuracy"),
     "large (balanced prior)": ("balanced", "last", "large_accuracy"),
-    "better prior": None,
     "AUC": ("labels", "auc"),
     "precision": ("labels", "precision"),
     "recall": ("labels", "recall"),
@@ -75,6 +76,7 @@ def parse_options(argv: list[str]) -> argparse.Namespace:
         metavar="METHOD",
         help="print differences to this method",
     )
+    add("--methods", help="only these methods; default: all")
     add("--results", type=Path, default=RESULTS, help="folder of the records")
     return parser.parse_args(argv)
 
@@ -88,36 +90,50 @@ def recorded_settings(results: Path) -> list[str]:
 
 def format_setting(name: str, options: argparse.Namespace) -> list[str]:
     """Return the lines of a setting: title, table and warnings."""
+    title = read_toml(SETTINGS).get(name, {}).get("title", name)
+    return [f"### {title}", "", *format_records(name, options)]
+
+
+def format_records(name: str, options: argparse.Namespace) -> list[str]:
+    """Return the lines of a setting without its title."""
     path = options.results / f"{name}.jsonl"
     if not path.is_file():
         raise InputError(f"{path}: no such file; train it with `python -m benchmarks grid`")
-    groups = group_records(read_records(path))
-    title = read_toml(SETTINGS).get(name, {}).get("title", name)
+    groups = group_records(read_records(path), parse.names(options.methods, "--methods"))
     if options.paired is None:
         table = format_means(groups)
     else:
         table = format_differences(groups, options.paired)
-    return [f"### {title}", "", *table, *warn_of_mixtures(groups)]
+    return [*table, *warn_of_mixtures(groups)]
 
 
-def group_records(records: Sequence[Record]) -> dict[str, Group]:
-    """Return the records by the title of their method, in the order of TITLES."""
+def group_records(
+    records: Sequence[Record], methods: Sequence[str] | None = None
+) -> dict[str, Group]:
+    """Return the records by the title of their method, in the order of TITLES.
+
+    methods: names of the methods that count; None: all
+    """
     groups: dict[str, Group] = defaultdict(list)
     for record in sorted(records, key=place_of):
-        groups[title_of(record)].append(record)
+        if methods is None or record["method"] in methods:
+            groups[title_of(record)].append(record)
     return groups
 
 
 def title_of(record: Record) -> str:
-    """Return the title of the record's method, with its changes."""
+    """Return the title of the record's method, with its changes; "(searched)": a search chose them.
+
+    Where the search kept the preset, there are no changes, and the title is that of the preset.
+    """
     method = record["method"]
     algorithm, _ = VARIANTS.get(method, (method, {}))
     part = method.removeprefix(algorithm).removeprefix("-").replace("-", " ")
     words = [TITLES.get(algorithm, algorithm), *(WORDS.get(each, each) for each in part.split())]
-    if record.get("searched"):
-        return " ".join([*words, SEARCHED])
-    changes = f" ({', '.join(record['changes'])})" if record["changes"] else ""
-    return " ".join(words) + changes
+    if not record["changes"]:
+        return " ".join(words)
+    changes = SEARCHED if record.get("searched") else f"({', '.join(record['changes'])})"
+    return " ".join([*words, changes])
 
 
 def place_of(record: Record) -> tuple[int, str, list[str], int]:
@@ -145,7 +161,7 @@ def format_means(groups: dict[str, Group]) -> list[str]:
 def format_differences(groups: dict[str, Group], method: str) -> list[str]:
     """Return a table of the differences of all other methods to `method`, seed by seed."""
     name, *changes = method.split()
-    searched = changes == [SEARCHED]
+    searched = changes == [SEARCHED]  # as in a title
     reference = title_of({"method": name, "changes": changes, "searched": searched})
     if reference not in groups:
         raise InputError(f"there are no records of '{method}'; run the grid with it first")
@@ -159,17 +175,17 @@ def format_differences(groups: dict[str, Group], method: str) -> list[str]:
             for records in (group, groups[reference])
         )
         cells = [
-            mean_and_error(values_of(first, name), values_of(second, name)) for name in COLUMNS
+            mean_and_error(values_of(first, name), values_of(second, name))
+            for name in (BETTER, *COLUMNS)
         ]
         rows.append([title, str(len(seeds)), *cells])
-    return format_table([f"minus {reference}", "n", *COLUMNS], rows)
+    return format_table([f"minus {reference}", "n", BETTER, *COLUMNS], rows)
 
 
 def values_of(group: Group, column: str) -> list[float | None]:
     """Return the numbers of a column, in the order of the seeds; None: not known."""
-    keys = COLUMNS[column]
-    if keys is not None:
-        return [nested_value(record, keys) for record in group]
+    if column != BETTER:
+        return [nested_value(record, COLUMNS[column]) for record in group]
     by_prior = [[nested_value(each, (prior, "last", "accuracy")) for each in group]
                 for prior in PRIORS]  # fmt: skip
     known = [values for values in by_prior if None not in values]

@@ -159,6 +159,7 @@ def make_search_record(cell: Cell, folder: RunFolder) -> Record:
     rows: number of validation rows
     """
     record = make_record(cell, folder)
+    del record["curves"]
     scores = {prior: record.pop(prior)["last"] for prior in PRIORS}
     better = max(PRIORS, key=lambda prior: scores[prior]["balanced_accuracy"])
     return record | {

@@ -35,6 +35,7 @@ settings.load_profile("any machine")
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ULC_IMAGE_CACHE", str(tmp_path / "image-cache"))
 
 
 @pytest.fixture(autouse=True, scope="session")

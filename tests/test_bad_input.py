@@ -328,7 +328,11 @@ class TestUnknownNames:
     @pytest.mark.parametrize(
         ("typed", "options", "says"),
         [
-            ("magic=1", {"magic": 1}, ["unknown key 'magic'", "known here: batch_size, sgd"]),
+            (
+                "magic=1",
+                {"magic": 1},
+                ["unknown key 'magic'", "known here: batch_size, epoch_examples, sgd"],
+            ),
             ("sgd.magic=1", {"sgd": {"magic": 1}}, ["unknown key 'sgd.magic'", "known here: "]),
             ("sgd.lr=fast", {"sgd": {"lr": "fast"}}, ["'sgd.lr'", "valid number", "not 'fast'"]),
             ("sgd.lr=0", {"sgd": {"lr": 0}}, ["'sgd.lr'", "greater than 0", "not 0"]),

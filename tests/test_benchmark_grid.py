@@ -18,10 +18,12 @@ from benchmarks.grid_records import (
     is_recorded,
     key_of,
     processor_seconds,
+    read_curves,
     read_records,
 )
 from benchmarks.grid_settings import METHODS
 from benchmarks.grid_table import main as print_tables
+from benchmarks.grid_table import title_of
 from stub_data import embeddings
 from ulc.errors import InputError
 from ulc.settings.variants import VARIANTS
@@ -185,6 +187,22 @@ def test_processor_seconds_are_those_of_training_and_of_the_clock_in_older_recor
     assert processor_seconds(folder) == 5
 
 
+def test_curves_have_one_value_for_each_epoch_and_none_where_an_epoch_has_none():
+    first = {"labels": {"small": {"auc": 0.123456}, "large": {"auc": None}}}
+    second = {"labels": {"small": {"auc": 1.0}}, "train": {"moved_by_doubt": 0.0000363636}}
+    assert read_curves([first, second]) == {
+        "labels.small.auc": [0.1235, 1.0],
+        "train.moved_by_doubt": [None, 3.636e-05],
+    }
+
+
+def test_a_title_says_searched_only_where_the_search_left_the_preset():
+    changed = stub_record("ce", 0, 0.5, changes=["sgd.lr=1"]) | {"searched": True}
+    assert title_of(changed) == "cross entropy (searched)"
+    assert title_of(changed | {"changes": []}) == "cross entropy"
+    assert title_of(changed | {"searched": False}) == "cross entropy (sgd.lr=1)"
+
+
 def test_records_are_sorted_and_a_new_one_replaces_that_of_the_same_cell(tmp_path):
     path = tmp_path / "good.jsonl"
     for method, seed, accuracy in (("ulc", 1, 0.1), ("ce", 2, 0.2), ("ulc", 0, 0.3), ("ulc", 1, 1)):
@@ -211,7 +229,7 @@ def test_tables_show_means_and_paired_differences_over_common_seeds(tmp_path, ca
         ["ULC", "3", "50.0 ± 45.8"],
         ["ULC without CSM", "2", "75.0 ± 21.2"],
     ]
-    assert [row[7] for row in rows[1:]] == ["–", "90.0 ± 0.0", "90.0 ± 0.0"]
+    assert [row[6] for row in rows[1:]] == ["–", "90.0 ± 0.0", "90.0 ± 0.0"]
     assert [row[-1] for row in rows[1:]] == ["1.00", "1.00", "1.00"]
     assert "The records of ULC without CSM have different options" in shown
     print_tables(["--paired", "ulc", "--results", str(tmp_path)])

@@ -306,7 +306,10 @@ def test_options_that_are_not_in_a_spec_go_with_it(ulc, toy, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--set", "network.depth=3"), "unknown key 'depth'; known here: name, options, width"),
+        (
+            ("--set", "network.depth=3"),
+            "unknown key 'depth'; known here: name, options, weights, width",
+        ),
         (("--set", "network=mlp"), "name the network with --network"),
         (("--set", "network.name=mlp"), "name the network with --network"),
     ],

@@ -109,8 +109,8 @@ def prepare(line):
         Path(words[words.index(option) + 1]).unlink(missing_ok=True)
     if words[0] == "sweep":
         words += ["--jobs", "1"]  # in this process
-    if "--network" in words:
-        words += ["--set", "network.width=4"]
+    if words[0] == "train" and words[1].startswith("cifar"):
+        words += ["--network", "small_cnn"]
     trains = words[0] in ("train", "audit", "sweep") and "--epochs" not in words
     return [*words, "--epochs", "1"] if trains else words
 

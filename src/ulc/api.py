@@ -7,6 +7,7 @@ from ulc.applying.apply import Accepting, Applied, apply
 from ulc.auditing import AuditProgress, audit_spec, run_audit, start_fresh_audit
 from ulc.config import DataSpec, RunSpec
 from ulc.data.in_memory import store_data
+from ulc.experiments.data_parallel import train_together
 from ulc.importing import named_code
 from ulc.labels.review import check_count, write_review
 from ulc.prediction.run import Run
@@ -18,11 +19,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def train(
+def train(  # noqa: PLR0913 (as the command)
     spec: RunSpec,
     out: str | Path = "runs",
     *,
     device: str = "auto",
+    devices: int = 1,
     progress: TrainingProgress | None = None,
     fresh: bool = False,
 ) -> Run:
@@ -30,10 +32,16 @@ def train(
 
     A stopped run is resumed. A finished run is only read; with `fresh` it is trained again. No
     setting is added to `spec`; `ulc.with_preset(spec)` adds those that suit the data set.
+
+    devices: number of processes that train together, each on its own GPU or on the CPU; from 2 on,
+        a script must call this function below `if __name__ == "__main__":`
     """
     if fresh:
         start_fresh(spec, Path(out))
-    folder = run(spec, Path(out), device=device, progress=progress)
+    if devices > 1:
+        folder = train_together(spec, Path(out), devices, device=device, progress=progress)
+    else:
+        folder = run(spec, Path(out), device=device, progress=progress)
     return Run(
         folder, trust=named_code(spec.algorithm, spec.network.name, spec.data.text_model or "")
     )

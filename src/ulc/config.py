@@ -127,8 +127,14 @@ class DataSpec(Spec):
     features: tuple[str, ...] | None = Field(
         None, description="columns to learn from; None: all other columns"
     )
+    test: str | None = Field(
+        None, description="second folder or table, with right labels: the test set"
+    )
     size: int | None = Field(None, ge=8, le=1024, description="pixels a side; None: common or 64")
     skip_broken: bool = Field(False, description="leave out images that cannot be read")
+    lazy: bool | None = Field(
+        None, description="read images when needed, or all into memory; None: by their size"
+    )
 
     @property
     def options(self) -> dict[str, Any]:
@@ -191,10 +197,15 @@ class NetworkSpec(Spec):
     options: dict[str, Any] = Field(
         default_factory=dict, description="constructor arguments of your own module:Class"
     )
+    weights: str | None = Field(
+        None, description="of resnet50 at the start: imagenet or a file; None: random"
+    )
 
     @model_validator(mode="after")
     def _options_fit_the_kind(self) -> Self:
         own = ":" in self.name
+        if self.weights is not None and self.name not in ("auto", "resnet50"):
+            raise ValueError(f"weights are for the network 'resnet50', not for '{self.name}'")
         if own and self.width is not None:
             raise ValueError(
                 f"width is for built-in networks; give '{self.name}' its arguments as options"

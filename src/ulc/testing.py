@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -26,9 +27,11 @@ from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
 from ulc.data.training import Batch, TensorData, TrainingData
+from ulc.experiments.data_parallel import call_together
 from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
 from ulc.training.pretended_device import can_pretend, pretended_device
+from ulc.training.processes import leaves
 
 Kind = Literal["image", "vector"]
 KINDS: tuple[Kind, ...] = ("image", "vector")
@@ -62,7 +65,7 @@ def toy_data(
     source = Source(name="toy", inputs=inputs[order], labels=given[order], class_names=names)
     preprocessing = Preprocessing.fit(source)
     return TensorData(
-        stored=preprocessing.stored(source.inputs),
+        stored=preprocessing.stored(np.asarray(source.inputs)),
         given=torch.from_numpy(source.labels),
         num_classes=classes,
         seed=seed,
@@ -140,11 +143,15 @@ def quick_options(config_class: type[Spec]) -> dict[str, Any]:
     return options | {name: falling[name] for name in falling if name in config_class.model_fields}
 
 
-def check_algorithm(cls: type[Algorithm], options: Mapping[str, Any] | None = None) -> None:
+def check_algorithm(
+    cls: type[Algorithm], options: Mapping[str, Any] | None = None, *, processes: int = 1
+) -> None:
     """Test every law on images and on vectors; raise an AssertionError that names a broken law.
 
     options: options that override `quick_options`; with them the algorithm should reach its last
         phase within `EPOCHS` epochs
+    processes: 2 or more: also start so many processes, and test that they train together as one
+        process alone; the algorithm must be in a module that they can import
     """
     for kind in KINDS:
         case = Case(cls, kind, options or {})
@@ -156,6 +163,77 @@ def check_algorithm(cls: type[Algorithm], options: Mapping[str, Any] | None = No
                     f"{cls.__name__} breaks the law '{name}' on {kind}s: "
                     f"{type(error).__name__}: {error}"
                 ) from error
+
+    if processes > 1:
+        check_processes([Case(cls, kind, options or {}) for kind in KINDS], processes)
+
+
+def check_processes(cases: Sequence[Case], processes: int) -> None:
+    """Check that processes which train together end as one alone, except for rounding.
+
+    An algorithm breaks this law if it draws other random numbers in each process, or if it mixes
+    rows inside the backbone, where each process has only its own rows.
+    """
+    name = cases[0].algorithm.__name__
+    try:
+        pickle.dumps(cases)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise AssertionError(
+            f"{name} cannot be sent to other processes ({error}); define it in a module, at its "
+            "top level"
+        ) from None
+    of_all, of_one = (
+        call_together(partial(train_cases, cases), processes, "cpu"),
+        train_cases(cases),
+    )
+    for rank, of_rank in enumerate(of_all):
+        for case, found, alone in zip(cases, of_rank, of_one, strict=True):
+            broken = first_difference(alone, found)
+            require(
+                broken is None,
+                f"{name} breaks the law 'processes_agree' on {case.kind}s: after {EPOCHS} epochs "
+                f"its {broken} in process {rank} of {processes} differs from that of one alone",
+            )
+
+
+Results = dict[str, list[NDArray[Any]]]
+
+
+def train_cases(cases: Sequence[Case], *_: object) -> list[Results]:
+    """All numbers that each case has after training, by the kind of result."""
+    results = []
+    for case in cases:
+        algorithm, records = case.trained(case.data())
+        content = {
+            "record": records,
+            "judgement": algorithm.judge().arrays(),
+            "output": algorithm.outputs(),
+            "state": algorithm.state_dict(),
+        }
+        results.append({name: numbers_in(each) for name, each in content.items()})
+    return results
+
+
+def numbers_in(content: Any) -> list[NDArray[Any]]:
+    """All tensors, arrays and numbers in nested mappings and lists, as arrays of float64."""
+    arrays = [
+        np.asarray(each.detach().cpu() if isinstance(each, Tensor) else each)
+        for each in leaves(content)
+    ]
+    return [each.astype(np.float64) for each in arrays if each.dtype.kind in "biuf"]
+
+
+def first_difference(alone: Results, found: Results, relative: float = 0.01) -> str | None:
+    """The kind of result in which an array differs; None: there is none.
+
+    relative: largest allowed difference, relative to the largest number of the array
+    """
+    for name, arrays in alone.items():
+        for one, other in zip(arrays, found[name], strict=True):
+            largest = np.abs(np.nan_to_num(one)).max(initial=1e-6)
+            if not np.allclose(other, one, rtol=0, atol=relative * largest, equal_nan=True):
+                return name
+    return None
 
 
 def follows_the_contract(case: Case) -> None:
@@ -527,9 +605,9 @@ class OnlyProtocol:
         """One shuffled pass over the data, or over the positions in `among`."""
         return self.__data.batches(size, views=views, strong=strong, among=among)
 
-    def in_order(self, size: int = 1024) -> Iterator[Batch]:
+    def in_order(self, size: int = 1024, *, among: Tensor | None = None) -> Iterator[Batch]:
         """One pass over the data in order, without augmentation."""
-        return self.__data.in_order(size)
+        return self.__data.in_order(size, among=among)
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"it uses '{name}' of the data, which is not in TrainingData")

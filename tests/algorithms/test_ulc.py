@@ -91,7 +91,7 @@ class TestCorrectLabels:
         monkeypatch.setattr(
             module,
             "integrate_predictions",
-            lambda learner, data, passes: IntegratedPredictions(
+            lambda learner, data, passes, among: IntegratedPredictions(
                 said[id(learner)].log(), torch.zeros(8), 0.1 * said[id(learner)]
             ),
         )

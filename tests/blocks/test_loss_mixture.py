@@ -96,6 +96,22 @@ def test_one_mixture_for_all_is_dividemixs():
     assert torch.equal(found.clean_probability, relabelled.clean_probability)
 
 
+def test_zero_losses_are_examples_without_a_label_in_one_mixture_for_all():
+    """As in DivideMix's public code, whose array of losses keeps zeros for removed examples."""
+    rng = np.random.default_rng(0)
+    losses = torch.from_numpy(np.concatenate([rng.gamma(2, 0.2, 90), rng.gamma(9, 0.3, 40)]))
+    given = torch.from_numpy(rng.integers(0, 4, 130))
+    padded = torch.cat([losses, torch.zeros(70, dtype=losses.dtype)])
+    of_padded = predict(padded, torch.zeros(200, dtype=torch.int64), per_class=False)
+    found = predict(losses, given, per_class=False, zero_losses=70)
+    assert torch.equal(found.clean_probability, of_padded.clean_probability[:130])
+    assert not torch.equal(
+        found.clean_probability, predict(losses, given, per_class=False).clean_probability
+    )
+    apart = predict(losses, given, zero_losses=70)
+    assert torch.equal(apart.clean_probability, predict(losses, given).clean_probability)
+
+
 @every_model
 def test_a_class_is_judged_as_if_it_were_alone(model):
     losses = torch.cat([bimodal(40, 10), bimodal(25, 12, scale=4)])

@@ -201,3 +201,30 @@ def test_no_share_drops_nothing_and_all_of_it_everything(dtype):
     vectors = torch.randn(10, 4, dtype=dtype)
     assert torch.equal(drop_features(vectors, share=0.0), vectors)
     assert torch.equal(drop_features(vectors, share=1.0), torch.zeros_like(vectors))
+
+
+def test_a_random_part_is_a_part_of_the_image_or_of_its_mirror():
+    torch.manual_seed(0)
+    images = torch.arange(2 * 3 * 6 * 6, dtype=torch.uint8).view(2, 3, 6, 6).repeat(80, 1, 1, 1)
+    cut = weak_augmentation((3, 6, 6), crop=4)(images)
+    assert cut.shape == (160, 3, 4, 4)
+    assert cut.is_contiguous(memory_format=torch.channels_last)
+    found = set()
+    for image, part in zip(images, cut, strict=True):
+        places = [
+            (top, left, mirrored)
+            for top in range(3)
+            for left in range(3)
+            for mirrored in (False, True)
+            if torch.equal(
+                part, (image.flip(2) if mirrored else image)[:, top : top + 4, left : left + 4]
+            )
+        ]
+        assert len(places) == 1
+        found.add(places[0])
+    assert len(found) == 18  # every place, mirrored and not
+
+
+def test_a_strong_view_of_a_part_has_its_size():
+    images = torch.zeros(4, 3, 16, 16, dtype=torch.uint8)
+    assert strong_augmentation((3, 16, 16), crop=12)(images).shape == (4, 3, 12, 12)

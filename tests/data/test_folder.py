@@ -294,3 +294,20 @@ def test_a_thousand_classes():
     source = load()
     assert source.class_names == tuple(map(str, range(1000)))
     assert source.labels.tolist() == [int(Path(name).parent.name) for name in source.ids]
+
+
+def test_a_second_folder_is_the_test_set(photos):
+    paint("more/dog/9.png", "blue")
+    paint("more/emu/1.png", "green")
+    source = load(test="more")
+    assert source.class_names == ("cat", "dog", "emu")
+    assert source.test_labels.tolist() == [1, 2]
+    assert source.test_inputs[0, :, 0, 0].tolist() == [0, 0, 255]
+
+
+def test_a_second_folder_beside_a_folder_test_or_that_is_missing_is_refused(photos):
+    refused("--test nowhere: no such folder", test="nowhere")
+    for name in ("cat", "dog"):
+        paint(f"both/train/{name}/1.png")
+        paint(f"both/test/{name}/1.png")
+    refused("--test photos: both holds a folder test already", "both", test="photos")

@@ -1,6 +1,7 @@
 """Hugging Face data sets on the disk."""
 
 import io
+import pickle
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from PIL import Image
 
 from ulc.config import DataSpec
 from ulc.data.sources import huggingface, load_source
+from ulc.data.sources.pictures import decode_pictures
 from ulc.errors import InputError
 
 datasets = pytest.importorskip("datasets")
@@ -126,3 +128,14 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(huggingface, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"needs datasets; pip install 'ulc.huggingface.'"):
         load_source(DataSpec(source="huggingface", path="saved"))
+
+
+def test_images_are_read_lazily_too_and_can_be_sent_to_other_processes(monkeypatch):
+    monkeypatch.setenv("ULC_IMAGE_WORKERS", "0")
+    source = load(with_images(3, 1, 2), lazy=True)
+    assert not isinstance(source.inputs, np.ndarray)
+    assert np.asarray(source.inputs)[:, 0, 0, 0].tolist() == [3, 1, 2]
+    sent = pickle.loads(pickle.dumps(source.pictures))
+    pixels, broken = decode_pictures(sent, (8, 8))
+    assert pixels[:, 0, 0, 0].tolist() == [3, 1, 2]
+    assert not broken

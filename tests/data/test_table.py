@@ -265,3 +265,33 @@ def test_an_image_that_is_missing_or_broken_is_named(images):
     source = load(ROWS + "shots/1.png,y,4\n", skip_broken=True)
     assert source.labels.tolist() == [0, 0, 1]
     assert len(source.skipped) == 1
+
+
+def test_a_second_table_is_the_test_set():
+    Path("test.csv").write_text("b,label,a\n4,y,2\n1,x,1\n9,,3\n", encoding="utf-8")
+    source, alone = load(TEN, test="test.csv"), load(TEN)
+    assert np.array_equal(source.inputs, alone.inputs)
+    assert source.test_labels.tolist() == [1, 0]  # a row without a label tests nothing
+    assert np.array_equal(source.test_inputs, source.inputs[[2, 1]])
+
+
+def test_a_second_table_of_images_starts_from_its_own_folder():
+    for folder, colour in (("here", "red"), ("there", "blue")):
+        Path(folder).mkdir()
+        for number in range(4):
+            Image.new("RGB", (8, 8), colour).save(Path(folder, f"{number}.png"))
+    rows = "image,label\n" + "".join(f"{i}.png,{'xy'[i % 2]}\n" for i in range(4))
+    Path("there/test.csv").write_text(rows, encoding="utf-8")
+    source = load(rows, "here/data.csv", test="there/test.csv")
+    assert source.test_inputs[:, :, 0, 0].tolist() == [[0, 0, 255]] * 4
+    assert source.inputs[:, :, 0, 0].tolist() == [[255, 0, 0]] * 4
+
+
+def test_a_second_table_without_a_column_or_label_is_refused():
+    for text, message in (
+        ("label,a\nx,1\n", r"--test test.csv: no column 'b', which the training table has"),
+        ("label,a,b\n,1,1\n", r"--test test.csv: no row has a label in the column 'label'"),
+    ):
+        Path("test.csv").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            load(TEN, test="test.csv")

@@ -8,11 +8,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 from torch import nn
 from torch.nn import functional as F
 from toy_backbones import Killed, Toy
 
-from ulc.data.sources import npz
+from ulc.config import DataSpec
+from ulc.data.sources import load_source, npz
 from ulc.data.sources.source import Source
 from ulc.embedding.backbones import Backbone, LoadedNetwork, load_backbone
 from ulc.embedding.embed import CHUNK, Embedder, embed, resize_and_normalise
@@ -244,3 +246,16 @@ def test_a_cache_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match=r"cannot be made .*choose another --cache"):
         pooled(images(), embedder(cache=tmp_path / "file"))
+
+
+def test_images_that_are_read_lazily_have_the_same_features(monkeypatch):
+    monkeypatch.setenv("ULC_IMAGE_WORKERS", "0")
+    for name, part in (("a", images(9)), ("b", images(9, seed=1))):
+        Path("photos", name).mkdir(parents=True)
+        for number, pixels in enumerate(part):
+            Image.fromarray(pixels.transpose(1, 2, 0)).save(Path("photos", name, f"{number}.png"))
+    found = [
+        embed(load_source(DataSpec(source="folder", path="photos", lazy=lazy)), embedder()).arrays
+        for lazy in (False, True)
+    ]
+    assert np.array_equal(found[0]["X"], found[1]["X"])

@@ -15,16 +15,15 @@ from ulc.experiments.paper.cells import paper_sweep
 from ulc.experiments.paper.grids import NAMES, find_scale, option_sources, paper_grid
 from ulc.training.run import build_algorithm
 
-SUPPORTED = [name for name in NAMES if name != "table3"]
 METHODS = ("ce", "coteaching_plus", "pencil", "meta_learning", "m_correction", "dividemix",
            "elr_plus", "ulc")  # fmt: skip
 
 
 @pytest.fixture
 def folders():
-    for name in ("CIFAR10", "CIFAR100"):
+    for name in ("CIFAR10", "CIFAR100", "CLOTHING1M"):
         Path(name).mkdir()
-    return {"cifar10": "CIFAR10", "cifar100": "CIFAR100"}
+    return {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "clothing1m": "CLOTHING1M"}
 
 
 @pytest.fixture
@@ -140,7 +139,7 @@ def test_figure_3_has_the_three_noise_models_and_figure_4_five_weights(folders):
     assert weights == [0.0, 0.05, 0.1, 0.15, 0.2] * 2
 
 
-@pytest.mark.parametrize("name", SUPPORTED)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_hyper_parameter_has_a_source(name, folders):
     def flat(options, prefix=""):
         for key, value in options.items():
@@ -179,11 +178,19 @@ def test_odd_numbers_are_marked():
     assert not grid.remarks(cross_entropy, grid.columns[7], "best")
 
 
-def test_table_3_says_why_it_cannot_be_trained(folders):
+def test_table_3_trains_the_rows_that_have_settings_and_has_the_numbers_of_all(folders):
     grid = paper_grid("table3")
     assert (len(grid.rows), len(grid.columns)) == (8, 1)
-    with pytest.raises(InputError, match="Clothing1M is not supported yet"):
-        paper_sweep("table3", folders)
+    cells = cells_of("table3", folders)
+    assert len({cell.spec.folder_name for cell in cells}) == 5
+    for cell in cells:
+        Path("spec.toml").write_text(cell.spec.write(), encoding="utf-8")
+        assert RunSpec.read(Path("spec.toml")) == cell.spec
+        assert cell.spec.network.weights == "imagenet"
+    (cell,) = cells_of("table3", folders, only=["ulc"], weights="own.pth")
+    assert cell.spec.network.weights == str(Path("own.pth").absolute())
+    with pytest.raises(InputError, match="--only pencil: table3 has no such cell"):
+        paper_sweep("table3", folders, only=["pencil"])
 
 
 def test_only_chooses_by_every_kind_of_name(folders):

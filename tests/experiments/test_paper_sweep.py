@@ -164,7 +164,7 @@ def test_from_python_a_table_of_the_paper_is_a_sweep(capsys):
     ("arguments", "message"),
     [
         (("table2",), "--data is missing"),
-        (("table3", "--data", "x"), "Clothing1M is not supported yet"),
+        (("table3", "--data", "x"), "--data clothing1m=x: not what the scale paper needs"),
         (("table2", "--data", "x", "--noise", "none"), "--noise: table2 of the paper sets it"),
         (
             ("table2", "--data", "x", "--algorithms", "ce"),

@@ -152,6 +152,17 @@ def test_an_audit_s_page_draws_the_posterior_that_decided(tmp_path):
         assert suggested > given
 
 
+def test_an_audit_s_page_has_the_noise_rate_of_the_screen_and_other_runs_a_range(tmp_path):
+    folder = flower_table(tmp_path, posterior=True)
+    assert "estimated in three ways" in make_report(folder).html
+    content = audit_content() | {"noise_rate": 0.4321, "noise_interval": [0.3123, 0.5678]}
+    folder.write_json("audit.json", content)
+    html = make_report(folder).html
+    assert '<dd class="orange">43 %</dd>' in html
+    assert "expected between 31 and 57 %" in html
+    assert "estimated in three ways" not in html
+
+
 def test_a_page_without_a_posterior_draws_losses(html):
     assert "losses, class by class" in html
     assert "(score_kind: algorithm)" in html

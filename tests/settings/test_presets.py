@@ -3,7 +3,7 @@
 import pytest
 
 from ulc.algorithms import ALGORITHMS, configure
-from ulc.config import DataSpec, NoiseSpec, RunSpec
+from ulc.config import DataSpec, NetworkSpec, NoiseSpec, RunSpec
 from ulc.data.sources import SOURCES
 from ulc.errors import InputError
 from ulc.settings.presets import find_preset, with_preset
@@ -37,6 +37,16 @@ def test_every_source_has_settings_that_every_algorithm_takes(source, algorithm)
 )
 def test_lambda_u_is_that_of_dividemix_table_7(source, kind, rate, weight):
     assert with_preset(spec(source, kind, rate)).options["doubtful_weight"] == weight
+
+
+def test_cifar_has_the_papers_network_unless_the_user_names_another():
+    for source in ("cifar10", "cifar100"):
+        assert with_preset(spec(source)).network.name == "preact_resnet18"
+    narrow = spec().model_copy(update={"network": NetworkSpec(width=8)})
+    assert with_preset(narrow).network == NetworkSpec(name="preact_resnet18", width=8)
+    small = spec().model_copy(update={"network": NetworkSpec(name="small_cnn")})
+    assert with_preset(small).network.name == "small_cnn"
+    assert with_preset(spec("npz")).network.name == "auto"
 
 
 def test_warm_up_is_the_papers():

@@ -1,6 +1,6 @@
 """ELR+ (Liu et al., NeurIPS 2020): early-learning regularisation with two networks."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +12,7 @@ from ulc.blocks.averages import Record
 from ulc.blocks.learner import Learner, make_pair
 from ulc.blocks.losses import early_learning_penalty, soft_cross_entropy
 from ulc.blocks.mixup import blend, draw_dominant_lambda, draw_partner
+from ulc.blocks.pseudo_epochs import draw_rows, fill_unseen
 from ulc.blocks.schedules import sigmoid_rampup
 from ulc.blocks.teacher import Teacher
 from ulc.config import SGD, Spec
@@ -31,10 +32,16 @@ class Config(Spec):
     penalty: float = Field(3.0, ge=0, description="λ: weight of the early-learning penalty")
     penalty_rampup_steps: int = Field(0, ge=0, description="steps until λ is reached")
     average: float = Field(0.997, ge=0, lt=1, description="momentum of the teachers")
+    average_start: Literal["mean"] | None = Field(
+        None, description="mean: the teachers start as the plain mean of all steps, without ramp-up"
+    )
     average_rampup_steps: int = Field(40_000, ge=0, description="steps until `average` is reached")
     mixup_alpha: float = Field(1.0, ge=0)
     refine_labels: bool = Field(False, description="multiply targets with the memory (CIFAR-100)")
     batch_size: int = Field(128, ge=2)
+    epoch_examples: int | None = Field(
+        None, ge=4, description="examples of a network, drawn once, balanced by class; None: all"
+    )
     sgd: SGD = SGD()
 
 
@@ -48,6 +55,7 @@ class ElrPlus(Algorithm):
     config_class = Config
     remembered: Tensor
     steps: Tensor
+    rows: Tensor
 
     def __init__(self, config: Config, data: TrainingData, new_network: NewNetwork) -> None:
         super().__init__(data)
@@ -58,21 +66,30 @@ class ElrPlus(Algorithm):
         memory = torch.zeros(2, len(data), data.num_classes, device=data.given.device)
         self.register_buffer("remembered", memory)
         self.register_buffer("steps", torch.zeros(2, dtype=torch.int64, device="cpu"))
+        if config.epoch_examples is not None:
+            rows = [draw_rows(data, config.epoch_examples) for _ in self.pair]
+            self.register_buffer("rows", torch.stack(rows))
 
     def train_epoch(self, epoch: int) -> Record:  # noqa: ARG002 (ramps count steps)
         """Train each network on one pass over the data, with mixup."""
         averages = self.averages()
         for side, learner in enumerate(self.pair):
-            for batch in self.data.batches(self.config.batch_size):
+            among = None if self.config.epoch_examples is None else self.rows[side]
+            for batch in self.data.batches(self.config.batch_size, among=among):
                 fit, penalty = self.mixed_losses(learner, batch, self.update_memory(side, batch))
                 step = int(self.steps[side])
                 ramp = sigmoid_rampup(step, self.config.penalty_rampup_steps)
                 learner.descend(fit + ramp * self.config.penalty * penalty)
                 averages.add(loss=fit.detach(), penalty=penalty.detach())
-                keep = sigmoid_rampup(step, self.config.average_rampup_steps) * self.config.average
-                self.teachers[side].update(learner.network, keep)
+                self.teachers[side].update(learner.network, self.teacher_momentum(step))
                 self.steps[side] += 1
         return averages.record()
+
+    def teacher_momentum(self, step: int) -> float:
+        """The share of the old weights in a step of a teacher; step: number of steps before it."""
+        if self.config.average_start == "mean":
+            return min(1 - 1 / (step + 1), self.config.average)
+        return sigmoid_rampup(step, self.config.average_rampup_steps) * self.config.average
 
     def update_memory(self, side: int, batch: Batch) -> Tensor:
         """Update the memory of a batch with predictions of the peer's teacher; return it (B, K)."""
@@ -94,8 +111,16 @@ class ElrPlus(Algorithm):
         return fit, early_learning_penalty(logits, remembered)
 
     def judge(self) -> Judgement:
-        """Judge by the mean memory; by the prediction as long as some example has no memory."""
+        """Judge by the mean memory; by the prediction as long as some example has no memory.
+
+        If networks learn from a part of the data, examples without memory are not accused.
+        """
         total = self.remembered.sum(2, keepdim=True)
+        if self.config.epoch_examples is not None:
+            known = (self.remembered / total).nanmean(0)
+            filled = fill_unseen(known, self.data.given, self.data.num_classes)
+            judgement = Judgement.of(array(filled), array(self.data.given))
+            return judgement.without_evidence(array(known[:, 0].isnan()), self.threshold)
         if not bool((total > 0).all()):
             return super().judge()
         # The memory starts at zero, so early on its rows sum to less than one.

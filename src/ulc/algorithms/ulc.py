@@ -1,11 +1,13 @@
 """ULC: Uncertainty-aware Label Correction (Huang et al., AAAI 2022)."""
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from ulc.algorithms.base import Algorithm, array
@@ -18,6 +20,7 @@ from ulc.blocks.loss_history import LossHistory
 from ulc.blocks.loss_mixture import LOSS_MIXTURES
 from ulc.blocks.losses import negative_entropy, prior_penalty, soft_cross_entropy
 from ulc.blocks.mixmatch import SemiSupervisedLoss, TargetedViews, guess, mixmatch_loss, sharpen
+from ulc.blocks.pseudo_epochs import draw_rows, fill_unseen
 from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import (
     DOUBT_SCALINGS,
@@ -63,6 +66,9 @@ class Config(Spec):
         False, description="trust a class that one component explains"
     )
     mixture: Literal["gaussian", "beta"] = "gaussian"
+    zero_losses: int = Field(
+        0, ge=0, description="without CSM: losses of 0 in the fit, as in DivideMix's public code"
+    )
     class_guard: Literal["off", "anchored"] = Field(
         "off", description="anchored: keep classes that would die out (not in the paper)"
     )
@@ -85,7 +91,22 @@ class Config(Spec):
     guess_weight: float = Field(1.0, ge=0, description="fixmatch: λ_u, from the start")
     prior_weight: float = Field(0.0, ge=0, description="λ_r: weight of the uniform-prior penalty")
     batch_size: int = Field(64, ge=2)
+    warmup_examples: int | None = Field(
+        None, ge=4, description="examples of an epoch of warm-up, balanced by class; None: all"
+    )
+    epoch_examples: int | None = Field(
+        None, ge=4, description="those of a network in a later epoch, drawn anew; None: all"
+    )
     sgd: SGD = SGD()
+
+    @model_validator(mode="after")
+    def _parts_that_need_all_examples(self) -> Self:
+        if self.epoch_examples is not None:
+            if self.loss_history > 1:
+                raise ValueError("loss_history needs all examples; leave out epoch_examples")
+            if self.class_guard != "off":
+                raise ValueError("class_guard needs all examples; leave out epoch_examples")
+        return self
 
 
 class ULC(Algorithm):
@@ -119,6 +140,7 @@ class ULC(Algorithm):
             per_class=config.per_class,
             monotone=config.monotone,
             one_component_guard=config.one_component_guard,
+            zero_losses=config.zero_losses,
         )
         self.guard = ClassGuard(data) if config.class_guard == "anchored" else None
         self.fixmatch = config.semi_supervised == "fixmatch"
@@ -141,14 +163,21 @@ class ULC(Algorithm):
         if epoch < self.config.warmup_epochs:
             return self.warm_up()
         averages = self.averages()
-        averages.add(**self.update_trust())
-        for side, learner in enumerate(self.pair):
-            trust = self.trust[side]
+        drawn = [draw_rows(self.data, self.config.epoch_examples) for _ in self.pair]
+        if self.config.epoch_examples is None:
+            averages.add(**self.update_trust())
+        else:
+            for side, rows in enumerate(drawn):
+                averages.add(**self.update_trust(rows, sides=(side,)))
+        for side, (learner, rows) in enumerate(zip(self.pair, drawn, strict=True)):
+            trust = self.trust[side, rows]
             trusted = divide(
-                trust, self.data.given, trust >= self.config.threshold, self.config.batch_size
+                trust, self.data.given[rows], trust >= self.config.threshold, self.config.batch_size
             )
             steps = int(trusted.sum()) // self.config.batch_size + 1
-            pairs = paired_batches(self.data, trusted, self.config.batch_size, **self.views)
+            pairs = paired_batches(
+                self.data, trusted, self.config.batch_size, among=rows, **self.views
+            )
             targets = self.epoch_targets(side)
             for step, (trusted_batch, doubtful_batch) in enumerate(pairs):
                 parts = self.semi_supervised_loss(side, trusted_batch, doubtful_batch, targets)
@@ -168,9 +197,12 @@ class ULC(Algorithm):
     def warm_up(self) -> Record:
         """Train with cross entropy on all given labels, noisy logits and a confidence penalty."""
         averages = self.averages()
-        for learner in self.pair:
-            for batch in self.data.batches(self.config.warmup_batch_size):
+        for side, learner in enumerate(self.pair):
+            rows = draw_rows(self.data, self.config.warmup_examples)
+            for batch in self.data.batches(self.config.warmup_batch_size, among=rows):
                 output = learner(batch.inputs)
+                if self.config.epoch_examples is not None:
+                    self.prediction[side, batch.index] = output.logits.detach().softmax(1)
                 given = F.one_hot(batch.given, self.data.num_classes)
                 loss = soft_cross_entropy(self.log_probability(output), given)
                 if self.config.warmup_entropy:
@@ -178,31 +210,37 @@ class ULC(Algorithm):
                 averages.add(loss=learner.descend(loss))
         return averages.record()
 
-    def update_trust(self) -> Record:
-        """Compute integrated predictions ŷ, uncertainty ε and trust ω of every label.
+    def update_trust(self, rows: Tensor | None = None, sides: Sequence[int] = (0, 1)) -> Record:
+        """Compute integrated predictions ŷ, uncertainty ε and trust ω of labels for some networks.
 
         For each network, ε and ŷ come from the network itself, but the clean probability p in ω
         comes from the losses of its peer (Algorithm 1).
+
+        rows: (M,) positions of the labels; None: all labels
+        sides: numbers of the networks, 0 or 1
         """
-        given, classes = self.data.given, self.data.num_classes
+        rows = draw_rows(self.data, None) if rows is None else rows
+        given, classes = self.data.given[rows], self.data.num_classes
         integrated = [
-            integrate_predictions(learner, self.data, self.config.passes) for learner in self.pair
+            integrate_predictions(learner, self.data, self.config.passes, rows)
+            for learner in self.pair
         ]
         losses = self.history.smooth(torch.stack([each.given_losses(given) for each in integrated]))
         fitted = [self.loss_mixture.fit_predict(each, given, classes) for each in losses]
         cleans = [each.clean_probability for each in fitted]
         guarded = self.guard.protect(integrated, cleans) if self.guard is not None else {}
         moved = []
-        for side, own in enumerate(integrated):
-            clean = cleans[1 - side]
-            self.doubt[side] = self.scaled_doubt(own.doubt(self.config.doubt), classes)
-            self.trust[side] = compute_trust(clean, self.doubt[side], self.config.doubt_weight)
-            moved.append((clean >= self.threshold) != (self.trust[side] >= self.threshold))
+        for side in sides:
+            own, clean = integrated[side], cleans[1 - side]
+            doubt = self.scaled_doubt(own.doubt(self.config.doubt), classes)
+            trust = compute_trust(clean, doubt, self.config.doubt_weight)
+            moved.append((clean >= self.threshold) != (trust >= self.threshold))
             if self.data.verified is not None:
-                self.trust[side, self.data.verified] = 1
-            self.prediction[side] = own.prediction
+                trust[self.data.verified[rows]] = 1
+            self.doubt[side, rows], self.trust[side, rows] = doubt, trust
+            self.prediction[side, rows] = own.prediction
             if own.instance_std is not None:
-                self.instance_std[side] = own.instance_std
+                self.instance_std[side, rows] = own.instance_std
         return {
             "fallback_classes": sum(float(each.fell_back.sum()) for each in fitted) / 2,
             "one_component_classes": sum(float(each.one_component.sum()) for each in fitted) / 2,
@@ -265,13 +303,18 @@ class ULC(Algorithm):
         return correct(self.prediction[side], self.data.given, self.trust[side])
 
     def doubtful_weight(self, since: float) -> float:
-        """Weight λ_u of the doubtful loss, `since` epochs after the warm-up."""
+        """Weight λ_u of the loss of doubtful rows, `since` epochs after the warm-up."""
         if self.fixmatch:
             return self.config.guess_weight
         return self.config.doubtful_weight * linear_rampup(since, self.config.rampup_epochs)
 
     def judge(self) -> Judgement:
-        """Judge by ω, the mean of both networks; during warm-up, by the prediction."""
+        """Judge by ω, the mean of both networks; during warm-up, by the prediction.
+
+        In epochs on a part of the data, what was last seen of each example counts.
+        """
+        if self.config.epoch_examples is not None:
+            return self.judge_last_seen()
         if self.trust.isnan().any():
             return super().judge()
         return Judgement(
@@ -282,6 +325,22 @@ class ULC(Algorithm):
             aleatoric=array(self.instance_std.mean((0, 2))),
             score_kind="omega",
         )
+
+    def judge_last_seen(self) -> Judgement:
+        """The judgement by what each network has last seen; an unknown example is not accused."""
+        given, known = self.data.given, self.prediction.nanmean(0)
+        predicted = fill_unseen(known, given, self.data.num_classes)
+        judgement, trust = Judgement.of(array(predicted), array(given)), known[:, 0]
+        if not self.trust.isnan().all():
+            trust = self.trust.nanmean(0)
+            judgement = replace(
+                judgement,
+                clean_probability=array(trust.nan_to_num()),
+                epistemic=array(self.doubt.nanmean(0)),
+                aleatoric=array(self.instance_std.nanmean((0, 2))),
+                score_kind="omega",
+            )
+        return judgement.without_evidence(array(trust.isnan()), self.threshold)
 
     def outputs(self) -> dict[str, NDArray[Any]]:
         """Outputs of Algorithm 1 except the weights, per network: Y, ω, ε, σ^x and σ."""

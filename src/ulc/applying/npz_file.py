@@ -52,7 +52,7 @@ class NpzFile:
         return parse_flags(self.arrays["verified"], str(self.path))
 
     def options(self) -> list[str]:
-        """Return no options: arrays are found by their names."""
+        """Return no options: an npz file has none, its arrays are found by their names."""
         return []
 
     def copy(self, new_labels: NewLabels, _: Any) -> bytes:

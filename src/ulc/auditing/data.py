@@ -16,7 +16,7 @@ from ulc.config import DataSpec, RunSpec
 from ulc.data.held_out import count_held_out
 from ulc.data.identity import DataIdentity, identify
 from ulc.data.prepare import Prepared, prepare
-from ulc.data.sources import load_source
+from ulc.data.sources import in_memory, load_source
 from ulc.data.sources.source import Source
 from ulc.embedding.backbones import load_backbone
 from ulc.embedding.embed import Embedder, check_images, embed
@@ -63,7 +63,8 @@ def read_source(
     """
     began = time.time()
     with progress.reading() as on_progress:
-        source = load_source(spec.data, on_progress)
+        # An audit compares all images with one another, so it needs them in memory.
+        source = load_source(in_memory(spec.data), on_progress)
     identity = identify(source, spec.data, None, began)
     for note in (*source.notes, *(f"Warning: {each}" for each in source.warnings)):
         progress.on_note(note)

@@ -17,7 +17,7 @@ ONE_SIDED_95 = 1.64  # standard errors that chance exceeds in 5 % of cases
 class Comparison:
     """The comparison of both models on the held-out rows.
 
-    robust_passes: whether the model of ULC+ is handed over; reason: for people
+    robust_passes: whether the model of ULC+ is handed over; reason: why, as a sentence
     """
 
     robust_passes: bool
@@ -28,7 +28,7 @@ class Comparison:
 class HandedOver:
     """The model that is handed over.
 
-    run: its training; reason: which model it is and why, for people
+    run: its training; reason: which model it is and why, as a sentence
     confusion: the confusion model by which `ulc predict` scores labels (noise.json). For ULC+:
         that of the judgement, for predictions under the model's prior. For plain: fitted to its
         predictions for held-out rows.
@@ -63,7 +63,10 @@ def compare_models(robust: HeldOutRun, plain: HeldOutRun, frequency: Floats) -> 
 
 
 def own_log_likelihood(probability: Floats, given: Integers) -> Floats:
-    """(V,) log-likelihood of given labels under a confusion model of these predictions."""
+    """(V,) log-likelihood of given labels under a confusion model of these predictions.
+
+    Held-out rows are few, so the simpler `fit` serves: one confusion matrix for all rows.
+    """
     return ConfusionModel.fit(probability, given).log_likelihood(probability, given)
 
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ulc.auditing.poor_pictures import poor_picture_entry
 from ulc.auditing.spec import AuditProgress
 from ulc.data.sources.source import Source
@@ -17,7 +19,7 @@ def look_at_pictures(source: Source, progress: AuditProgress) -> tuple[Source, d
     if source.inputs.ndim != 4:
         return source, {}
     near = near_picture_entry(
-        find_near_pictures(source.inputs), source.labels, source.class_names, source.ids
+        find_near_pictures(np.asarray(source.inputs)), source.labels, source.class_names, source.ids
     )
     if near["conflicts"]:
         warning = warn_of_conflicts(near)

@@ -91,7 +91,7 @@ def find_poor_pictures(source: Source) -> list[Poor]:
     for start in range(0, len(source.labels), CHUNK):
         rows = slice(start, start + CHUNK)
         if source.pictures is None:
-            views = [as_image(each) for each in source.inputs[rows]]
+            views = [as_image(each) for each in np.asarray(source.inputs[rows])]
         else:
             views, found = read_views(source.pictures[rows])
             sizes += found

@@ -65,7 +65,10 @@ class HeldOutRun:
 def train_and_measure(
     workspace: Workspace, title: str, spec: RunSpec, prepared: Prepared
 ) -> HeldOutRun:
-    """Train a run without the held-out rows, and predict the held-out rows with its model."""
+    """Train a run without the held-out rows, and predict the held-out rows with its model.
+
+    A training that is finished already is read from its folder.
+    """
     if prepared.held_out is None:
         raise InputError("an audit needs held-out rows; set held_out above 0")
     folder = workspace.train(title, spec, prepared)

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ulc.networks.processes import from_first
+
 TEMPERATURES = (0.5, 4.0)  # lowest and highest temperature of predictions
 FACTORS = (1e-3, 1e3)  # smallest and largest correction of a class's frequency
 LOWEST_LOG = -20.0  # lower log-probabilities are clamped
@@ -67,6 +69,7 @@ class AnchoredConfusion(nn.Module):
                 moved = max(moved, self.update_frequencies(shares, posterior))
             if moved < TOLERANCE:
                 break
+        from_first(self)
         return self.posterior(self.expected_class(logs), given, one_hot, verified)
 
     def expected_class(self, logs: Tensor) -> Tensor:

@@ -17,11 +17,12 @@ from ulc.blocks.mixture import (
     sum_by_group,
 )
 from ulc.data.float64 import to_float64
+from ulc.networks.processes import from_first
 
 
 @dataclass(frozen=True)
 class MixturePrediction:
-    """Clean probabilities of N labels, and exceptions from the rule.
+    """Clean probabilities of N labels, and where the mixture of the class was not used.
 
     clean_probability: (N,) probability that a label is right
     fell_back: (K,) mask of the classes whose own mixture is not reliable; the mixture of all
@@ -48,6 +49,8 @@ class LossMixture(ABC):
         is as low as that of two
     fewest: a class with fewer examples is judged by the mixture of all losses
     max_steps: largest number of EM steps
+    zero_losses: so many losses of 0 join the fit of one mixture for all. DivideMix's public code
+        has a loss of 0 for each example that imbalance removed; for experiments with that code
     """
 
     per_class: bool = True
@@ -55,6 +58,7 @@ class LossMixture(ABC):
     one_component_guard: bool = False
     fewest: int = 10
     max_steps: int = 10
+    zero_losses: int = 0
 
     @abstractmethod
     def fit(self, losses: Tensor, group: Tensor, groups: int) -> "ScaledMixtures":
@@ -74,12 +78,15 @@ class LossMixture(ABC):
         one_group = torch.zeros_like(given)
         no_class = torch.zeros(classes, dtype=torch.bool, device=losses.device)
         group = given if self.per_class else one_group
-        fitted = self.fit(losses[finite], group[finite], classes if self.per_class else 1)
+        if self.per_class:
+            fitted = self.fit(losses[finite], given[finite], classes)
+        else:
+            fitted = self.fit_one(losses[finite])
         clean[finite] = fitted.clean_probability(losses[finite], group[finite])
         fell_back = ~fitted.reliable if self.per_class else no_class
         unreliable = finite & fell_back[given]
         if unreliable.any():
-            of_all = self.fit(losses[finite], one_group[finite], 1)
+            of_all = self.fit_one(losses[finite])
             clean[unreliable] = of_all.clean_probability(losses[unreliable], one_group[unreliable])
         one_component = no_class
         if self.one_component_guard:
@@ -87,6 +94,11 @@ class LossMixture(ABC):
             clean[finite & one_component[given]] = 1.0
         clean = clean.float().to(device)
         return MixturePrediction(clean, fell_back, one_component, int((~finite).sum()))
+
+    def fit_one(self, losses: Tensor) -> "ScaledMixtures":
+        """Fit one mixture to all (N,) losses, and to `zero_losses` zeros."""
+        every = torch.cat([losses, losses.new_zeros(self.zero_losses)])
+        return self.fit(every, torch.zeros_like(every, dtype=torch.int64), 1)
 
     def find_reliable(
         self, sizes: Tensor, span: Tensor, mixtures: GaussianMixtures | BetaMixtures
@@ -115,7 +127,8 @@ class GaussianLossMixture(LossMixture):
         mixtures = fit_gaussian_mixtures(scaled, group, groups=groups, max_steps=self.max_steps)
         reliable = self.find_reliable(sizes, span, mixtures)
         one = one_gaussian_suffices(scaled, group, sizes, mixtures)
-        return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, reliable, one, self.monotone)
+        span = span.clamp(min=1e-12)
+        return from_first(ScaledMixtures(low, span, mixtures, reliable, one, self.monotone))
 
 
 class BetaLossMixture(LossMixture):
@@ -136,7 +149,8 @@ class BetaLossMixture(LossMixture):
             mixtures.log_likelihood,
             torch.bincount(group, minlength=groups),
         )
-        return ScaledMixtures(low, span.clamp(min=1e-12), mixtures, reliable, one, self.monotone)
+        span = span.clamp(min=1e-12)
+        return from_first(ScaledMixtures(low, span, mixtures, reliable, one, self.monotone))
 
 
 LOSS_MIXTURES: dict[Literal["gaussian", "beta"], type[LossMixture]] = {

@@ -9,13 +9,16 @@ from ulc.data.training import TrainingData
 
 
 @torch.no_grad()
-def example_losses(learner: Learner, data: TrainingData) -> Tensor:
-    """(N,) cross entropy of each given label, without augmentation, in evaluation mode."""
+def example_losses(learner: Learner, data: TrainingData, among: Tensor | None = None) -> Tensor:
+    """(N,) cross entropy of each given label, without augmentation, in evaluation mode.
+
+    among: (N,) positions of the examples; None: all examples
+    """
     network = learner.predictor
     with evaluating(network):
         return torch.cat(
             [
                 F.cross_entropy(network(batch.inputs).logits, batch.given, reduction="none")
-                for batch in data.in_order()
+                for batch in data.in_order(among=among)
             ]
         )

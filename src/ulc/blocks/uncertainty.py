@@ -117,18 +117,22 @@ def sum_over_passes(network: Classifier, hidden: Tensor, members: Sequence[int])
 
 
 def integrate_predictions(
-    learner: Learner, data: TrainingData, passes: int
+    learner: Learner, data: TrainingData, passes: int, among: Tensor | None = None
 ) -> IntegratedPredictions:
     """Monte-Carlo dropout on the training set, without augmentation, with frozen batch norm.
 
     The network that predicts is used, with averaged weights if the learner averages them.
 
     passes: number T of dropout passes
+    among: positions of the examples; None: all examples
     """
     network = learner.predictor
     members = draw_mask_seeds(network, passes)
     with evaluating(network):
-        parts = [monte_carlo_dropout(network, batch.inputs, members) for batch in data.in_order()]
+        parts = [
+            monte_carlo_dropout(network, batch.inputs, members)
+            for batch in data.in_order(among=among)
+        ]
     stds = [part.instance_std for part in parts if part.instance_std is not None]
     return IntegratedPredictions(
         torch.cat([part.log_probability for part in parts]),

@@ -13,8 +13,9 @@ from ulc.cli.embed_command import embed
 from ulc.cli.export_command import export
 from ulc.cli.figure_command import figure
 from ulc.cli.noise_command import noise
-from ulc.cli.options import Device, Json, Quiet, Review, Trust
+from ulc.cli.options import Device, Devices, Json, Quiet, Review, Trust
 from ulc.cli.predict_command import predict
+from ulc.cli.processes import Workers
 from ulc.cli.report_command import report
 from ulc.cli.screen import cell, console, say
 from ulc.cli.sweep_command import sweep
@@ -48,22 +49,28 @@ def resume(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     trust: Trust = False,
     device: Device = "auto",
+    devices: Devices = 1,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Resume a stopped run or audit; it ends with the same bits as without the stop."""
+    """Resume a stopped run or audit; it ends with the same bits as without the stop.
+
+    With another number of processes it ends with the same results, except for rounding.
+    """
     from ulc.storage.run_folder import RunFolder
     from ulc.training.own_code import check_trusted
-    from ulc.training.run import resume
 
-    if (run / "audit.toml").is_file():
+    workers = Workers(device, devices)
+    audited = (run / "audit.toml").is_file()
+    workers.check(compares=audited)
+    if audited:
         resume_audit(run, device, trust=trust, as_json=as_json, quiet=quiet)
         return
     spec = RunFolder.open(run).spec
     check_trusted(spec, str(run / "spec.toml"), trust)
     title = algorithm_title(spec)
     with progress_bars(show=not quiet) as new_progress:
-        folder = resume(run, device=device, progress=new_progress(title, spec))
+        folder = workers.resume(run, new_progress(title, spec))
     print_results({title: folder}, as_json=as_json, quiet=quiet)
 
 

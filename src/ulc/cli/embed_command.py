@@ -91,7 +91,7 @@ def embed(
 def embed_images(
     source: "Source", embedder: "Embedder", pca: int | None, *, show: bool
 ) -> "Embedded":
-    """Embed with a progress bar."""
+    """Compute the features; show: whether a progress bar is shown."""
     from ulc.embedding.embed import embed
 
     if not show:

@@ -17,6 +17,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Devices = Annotated[
+    int,
+    typer.Option(
+        min=1, help="Number of processes that train together, each on its own GPU or on the CPU."
+    ),
+]
+DeviceList = Annotated[
     str, typer.Option(help="auto, cpu or cuda; several for --jobs, such as cuda:0,cuda:1.")
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Train anew even if the run is finished.")]
@@ -24,7 +30,7 @@ Data = Annotated[
     str | None,
     typer.Argument(
         help="A folder of class folders, FILE.csv, .tsv, .parquet or .npz, a Hugging Face folder, "
-        "cifar10:DIR, cifar100:DIR or fashion. Default: a demonstration."
+        "cifar10:DIR, cifar100:DIR, clothing1m:DIR or fashion. Default: a demonstration."
     ),
 ]
 Trust = Annotated[
@@ -55,7 +61,13 @@ ImbalanceText = Annotated[
 ]
 Network = Annotated[
     str,
-    typer.Option(help="auto, preact_resnet18, narrow_resnet, small_cnn, mlp or your module:Class."),
+    typer.Option(
+        help="auto, preact_resnet18, narrow_resnet, resnet50, small_cnn, mlp or your module:Class."
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(help="Weights of resnet50 at the start: imagenet or FILE. Default: random."),
 ]
 PriorText = Annotated[
     str,
@@ -97,6 +109,19 @@ Size = Annotated[
 SkipBroken = Annotated[
     bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")
 ]
+Test = Annotated[
+    str | None,
+    typer.Option(
+        "--test", help="Second folder or table, with right labels and the same columns: test set."
+    ),
+]
+Lazy = Annotated[
+    bool | None,
+    typer.Option(
+        "--lazy/--in-memory",
+        help="Read images when they are needed, or all before training. Default: by their memory.",
+    ),
+]
 Setting = Annotated[
     list[str] | None,
     typer.Option(
@@ -123,6 +148,8 @@ class DataOptions:
     features: Features = None
     size: Size = None
     skip_broken: SkipBroken = False
+    lazy: Lazy = None
+    test: Test = None
 
     def data_spec(self, name: str) -> "DataSpec":
         """The spec of the data that the user gives by this name."""
@@ -139,6 +166,7 @@ class RunOptions(DataOptions):
     noise: NoiseText = None
     imbalance: ImbalanceText = None
     network: Network = "auto"
+    weights: Weights = None
     epochs: Epochs = None
     setting: Setting = None
 
@@ -153,7 +181,7 @@ class RunOptions(DataOptions):
 
         demonstration = data is None
         settings = parse.settings(self.setting or [])
-        network = parse.network(self.network, settings.pop("network", {}))
+        network = parse.network(self.network, settings.pop("network", {}), self.weights)
         compute = parse.compute(settings.pop("compute", None))
         epochs = {} if self.epochs is None else {"epochs": self.epochs}
         return RunSpec(

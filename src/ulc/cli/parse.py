@@ -31,6 +31,8 @@ def data(
     features: str | None = None,
     size: int | None = None,
     skip_broken: bool = False,
+    lazy: bool | None = None,
+    test: str | None = None,
 ) -> DataSpec:
     """The spec of the data that a path or `SOURCE[:PATH]` names, with options for reading them."""
     options = {
@@ -46,6 +48,8 @@ def data(
         "features": names(features, "--features"),
         "size": size,
         "skip_broken": skip_broken or None,
+        "lazy": lazy,
+        "test": test,
     }
     return data_spec(name, options)
 
@@ -69,15 +73,24 @@ def noise(text: str) -> NoiseSpec:
     return checked(NoiseSpec, content, where="--noise")
 
 
-def network(name: str, settings: Any) -> NetworkSpec:
+def network(name: str, settings: Any, weights: str | None = None) -> NetworkSpec:
     """The spec of a network from `--network NAME` and the settings of `--set network.KEY=VALUE`.
 
     A network of the user's own gets the settings as constructor arguments.
+
+    weights: `--weights`, "imagenet" or a file
     """
     if not isinstance(settings, dict) or ("name" in settings and ":" not in name):
         raise InputError("--set network: name the network with --network, and set network.KEY")
     content = {"options": settings} if ":" in name else settings
+    if weights is not None:
+        content = content | {"weights": weights if weights == "imagenet" else absolute(weights)}
     return checked(NetworkSpec, {**content, "name": name}, where="--set network")
+
+
+def absolute(path: str) -> str:
+    """The absolute path, so that a run can be resumed from another folder."""
+    return str(Path(path).absolute())
 
 
 def compute(settings: Any) -> ComputeSpec | None:

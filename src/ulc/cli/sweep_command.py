@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ulc.cli.options import Devices, Fresh, Out, Quiet, RunOptions, expand_options
+from ulc.cli.options import DeviceList, Fresh, Out, Quiet, RunOptions, expand_options
 from ulc.cli.screen import cell, say
 from ulc.errors import InputError
 
@@ -38,8 +38,9 @@ Files = Annotated[
     list[str] | None,
     typer.Option(
         "--data",
-        help="Of a table or figure: cifar10=PATH or cifar100=PATH, once for each; only a path: "
-        "CIFAR-10. Folders of the official files, with --scale cpu FILE.npz of features.",
+        help="Of a table or figure: cifar10=PATH, cifar100=PATH or clothing1m=PATH, once for each; "
+        "only a path: the first data set of the table. Folders of the official files, with "
+        "--scale cpu FILE.npz of features.",
     ),
 ]
 Only = Annotated[
@@ -54,7 +55,12 @@ Also = Annotated[
 ]
 PAPER_ONLY = {"scale", "files", "only", "also", "tuned"}  # parameters of a table or figure
 OWN_ONLY = {"algorithms"}  # and of one's own data, beside the options of a training
-WITH_PAPER = {"network", "epochs", "setting"}  # options of a training that a table takes, too
+WITH_PAPER = {
+    "network",
+    "weights",
+    "epochs",
+    "setting",
+}  # options of a training that a table takes, too
 
 
 @expand_options
@@ -94,7 +100,7 @@ def sweep(
     jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
     fresh: Fresh = False,
     out: Out = Path("runs"),
-    device: Devices = "auto",
+    device: DeviceList = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Train several algorithms with several seeds, or a table of the paper; print a table.
@@ -166,11 +172,12 @@ def paper_work(
         raise InputError("--set network: a table of the paper takes only --network NAME")
     return paper_sweep(
         name,
-        data_sets(files or []),
+        data_sets(files or [], paper_grid(name).columns[0].data),
         scale=scale,
         only=parse.names(only, "--only") or [],
         also=parse.names(also, "--also") or [],
         network=None if run_options.network == "auto" else run_options.network,
+        weights=run_options.weights,
         epochs=run_options.epochs,
         options=settings,
         tuned=None
@@ -179,17 +186,18 @@ def paper_work(
     )
 
 
-def data_sets(texts: "Sequence[str]") -> dict[str, str]:
-    """Paths by data set from `cifar10=PATH`, or from a path alone, which is CIFAR-10."""
+def data_sets(texts: "Sequence[str]", first: str) -> dict[str, str]:
+    """Paths by data set from `cifar10=PATH`, or from a path alone, which is the first data set."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, path = text.partition("=")
-        name, path = (name, path) if equals and "/" not in name else ("cifar10", text)
+        name, path = (name, path) if equals and "/" not in name else (first, text)
         if name in found:
             raise InputError(f"--data {text}: {name} is given twice; name cifar100=PATH for it")
         found[name] = path
     if not found:
-        raise InputError("--data is missing; give cifar10=PATH, and cifar100=PATH for its columns")
+        others = ", and cifar100=PATH for its columns" if first == "cifar10" else ""
+        raise InputError(f"--data is missing; give {first}=PATH{others}")
     return found
 
 

@@ -11,6 +11,7 @@ import typer
 from ulc.cli.options import (
     Data,
     Device,
+    Devices,
     Fresh,
     Json,
     Out,
@@ -19,6 +20,7 @@ from ulc.cli.options import (
     Trust,
     expand_options,
 )
+from ulc.cli.processes import Workers, follows
 from ulc.cli.screen import cell, console
 from ulc.errors import InputError
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from ulc.experiments.comparison import NewProgress
     from ulc.storage.run_folder import RunFolder
 
-BESIDE_SPEC = {"spec", "trust", "compare", "fresh", "out", "device", "as_json", "quiet"}
+BESIDE_SPEC = {"spec", "trust", "compare", "fresh", "out", "device", "devices", "as_json", "quiet"}
 
 
 @expand_options
@@ -56,6 +58,7 @@ def train(
     fresh: Fresh = False,
     out: Out = Path("runs"),
     device: Device = "auto",
+    devices: Devices = 1,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -78,7 +81,9 @@ def train(
         base = run_options.run_spec(data)
         wanted = variant(base.model_copy(update={"seed": seed}), algorithm)
     configure(wanted.algorithm, wanted.options)  # raises an error before anything is trained
-    compares = compare or (compare is None and data is None and spec is None)
+    compares = bool(compare or (compare is None and data is None and spec is None))
+    workers = Workers(device, devices)
+    workers.check(compares=compares)
     if compares:
         from ulc.experiments.comparison import compare as comparing
 
@@ -89,12 +94,13 @@ def train(
             )
         done = {title: run.folder for title, run in compared.by_title.items()}
     else:
-        if fresh:
+        if fresh and not follows():
             from ulc.training.run import start_fresh
 
             start_fresh(wanted, out)
         title = algorithm_title(wanted)
-        done = {title: train_behind_bar(title, wanted, out, device, show=not quiet)}
+        with progress_bars(show=not quiet) as new_progress:
+            done = {title: workers.train(wanted, out, new_progress(title, wanted))}
     print_results(done, as_json=as_json, quiet=quiet)
 
 
@@ -116,16 +122,6 @@ def algorithm_title(spec: "RunSpec") -> str:
     return spec.algorithm if spec.noise.kind == "none" else f"{spec.algorithm}, {spec.noise.tag}"
 
 
-def train_behind_bar(
-    title: str, spec: "RunSpec", out: Path, device: str, *, show: bool
-) -> "RunFolder":
-    """Train one spec with a progress bar."""
-    from ulc.training.run import run
-
-    with progress_bars(show=show) as new_progress:
-        return run(spec, out, device=device, progress=new_progress(title, spec))
-
-
 @contextmanager
 def progress_bars(*, show: bool) -> "Iterator[NewProgress]":
     """Context manager: a function from title and spec of a training to its progress callback.
@@ -134,7 +130,7 @@ def progress_bars(*, show: bool) -> "Iterator[NewProgress]":
     """
     from ulc.training.loop import TrainingProgress
 
-    if not show:
+    if not show or follows():
         yield lambda title, spec: TrainingProgress()  # noqa: ARG005
         return
     from ulc.cli.progress import ProgressBar, bars
@@ -148,6 +144,8 @@ def print_results(done: "dict[str, RunFolder]", *, as_json: bool, quiet: bool) -
     """Print the results of runs, by title: as a table with their folders, or as JSON."""
     from ulc.cli import tables
 
+    if follows():
+        return
     if as_json:
         content = [tables.as_json(title, folder) for title, folder in done.items()]
         print(json.dumps(content))
@@ -157,9 +155,14 @@ def print_results(done: "dict[str, RunFolder]", *, as_json: bool, quiet: bool) -
     screen = console()
     screen.print(tables.result_table(done))
     first = next(iter(done.values()))
-    epochs = first.read_json("summary.json")["last_epochs"]
+    summary = first.read_json("summary.json")
+    epochs = summary["last_epochs"]
+    what = f"Mean of the last {epochs} epoch{'s' * (epochs > 1)}"
+    if "chosen" in summary:
+        numbers = " and ".join(str(each + 1) for each in summary["chosen"]["epochs"])
+        what = f"Networks after epoch {numbers}, chosen on the validation set"
     screen.print(
-        f"Mean of the last {epochs} epoch{'s' * (epochs > 1)}; groups by true label. The balanced "
+        f"{what}; groups by true label. The balanced "
         "prior divides by the class frequencies that the method itself estimates."
         + (" The ceiling is cross entropy on the true labels." if len(done) > 1 else "")
     )

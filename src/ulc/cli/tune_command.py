@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ulc.cli.options import Devices, Out, Quiet, RunOptions, expand_options
+from ulc.cli.options import DeviceList, Out, Quiet, RunOptions, expand_options
 from ulc.cli.screen import cell, say
 from ulc.cli.sweep_command import (
     Also,
@@ -46,7 +46,7 @@ def tune(
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
     out: Out = Path("runs"),
-    device: Devices = "auto",
+    device: DeviceList = "auto",
     quiet: Quiet = False,
 ) -> None:
     """Choose λ_u (doubtful_weight) of ULC and DivideMix on a noisy validation split.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
+from ulc.data.lazy.training import LazyInputs
 from ulc.data.preprocessing import Preprocessing
 from ulc.typing import Integers
 
@@ -20,7 +21,7 @@ class HeldOutRows:
     """
 
     positions: Integers
-    stored: Tensor
+    stored: Tensor | LazyInputs
     given: Tensor
     preprocessing: Preprocessing
     weights: Tensor | None = None

@@ -13,11 +13,15 @@ import numpy as np
 from pydantic import BaseModel
 
 from ulc.config import DataSpec, Spec
+from ulc.data.lazy.images import LazyImages
+from ulc.data.lazy.survey import digest_images
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
 
 # Sentences about the data are no data, and what matters of pictures is in the inputs.
 NOT_CONTENT = {"name", "inputs", "notes", "warnings", "pictures"}
+# Fields that came later: where they are empty, data keep the digest that they had before.
+LATER = {"valid_inputs", "valid_labels", "crop"}
 SETTLED = 1.0  # seconds; a file that changed later before it was read may be changing still
 
 
@@ -61,11 +65,22 @@ def files_unchanged(identity: DataIdentity, data: DataSpec, label_file: str | No
 def digest_inputs(source: Source) -> str:
     """Return a digest of the inputs of a source.
 
-    A million vectors of 256 numbers (1 GB) take about a second.
+    A million vectors of 256 numbers (1 GB) take about a second. Image files count by the digest of
+    each image, so that they need not be in memory.
     """
     found = hashlib.sha256()
-    add_value(found, source.inputs)
+    add_value(found, digestible(source, "inputs"))
     return found.hexdigest()
+
+
+def digestible(source: Source, name: str) -> Any:
+    """Return the field `name` of a source; image files as (N, 16) digests of the images."""
+    value = getattr(source, name)
+    if isinstance(value, LazyImages):
+        return value.digests
+    if value is not None and name in ("inputs", "test_inputs") and source.pictures is not None:
+        return digest_images(value.transpose(0, 2, 3, 1))
+    return value
 
 
 def digest_content(source: Source, inputs: str) -> str:
@@ -75,9 +90,10 @@ def digest_content(source: Source, inputs: str) -> str:
     """
     found = hashlib.sha256(f"inputs:{inputs}".encode())
     for field in fields(source):
-        if field.name not in NOT_CONTENT:
+        value = None if field.name in NOT_CONTENT else digestible(source, field.name)
+        if field.name not in NOT_CONTENT and not (value is None and field.name in LATER):
             found.update(f"{field.name}:".encode())
-            add_value(found, getattr(source, field.name))
+            add_value(found, value)
     return found.hexdigest()
 
 
@@ -122,13 +138,17 @@ def list_files(data: DataSpec, label_file: str | None, images: bool) -> Iterator
     path = Path(data.path or "")
     if label_file is not None:
         yield Path(label_file)
-    if data.source == "huggingface":
-        raise LookupError("its images may lie anywhere")
+    if data.test is not None or data.source == "huggingface":
+        raise LookupError("its files may lie anywhere")
     if data.source == "folder":
         from ulc.data.sources.folder import split_images
 
         train, test = split_images(path)
         yield from (*train.paths, *test.paths)
+    elif data.source == "clothing1m":
+        from ulc.data.sources.clothing1m import LISTS
+
+        yield from (path / name for name in LISTS)
     elif path.is_dir():
         yield from (Path(root, name) for root, _, names in sorted(os.walk(path)) for name in names)
     elif data.path is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ulc.config import NoiseSpec, RunSpec
 from ulc.data.augment import strong_augmentation, weak_augmentation
@@ -15,6 +16,8 @@ from ulc.data.held_out import HeldOutRows, draw_held_out
 from ulc.data.identity import DataIdentity, identify
 from ulc.data.imbalance import choose_rows
 from ulc.data.label_files import read_label_file
+from ulc.data.lazy.images import LazyImages
+from ulc.data.lazy.training import LazyData, LazyInputs
 from ulc.data.noise import corrupt, realised_transition
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources import load_source
@@ -37,19 +40,21 @@ class Prepared:
     training, truth: training data and truth of the rows that are trained on
     learned: positions of the rows that are trained on
     identity: of all rows, with labels as given to the algorithm, and of the test set
+    validation: rows with right labels, by which networks are chosen; None: there are none
     held_out: the other rows; None: every row is trained on
     notes, warnings, ids, verified, nearly_empty, encoding, text, embedding: fields of `Source`, for
         all rows
     """
 
-    all_rows: TensorData
+    all_rows: TensorData | LazyData
     all_truth: Truth
-    training: TensorData
+    training: TensorData | LazyData
     truth: Truth
     learned: Integers
     class_names: tuple[str, ...]
     facts: dict[str, Any]
     identity: DataIdentity
+    validation: TestSet | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     held_out: HeldOutRows | None = None
@@ -80,23 +85,12 @@ class Prepared:
         )
         return replace(
             self,
-            training=select_rows(data, learned),
+            training=data.select(learned),
             truth=replace(self.all_truth, train=None if true is None else true[learned]),
             learned=learned,
             facts=self.facts | {"held_out": len(positions)},
             held_out=held_out,
         )
-
-
-def select_rows(data: TensorData, positions: Integers) -> TensorData:
-    """Return the training data of the rows at `positions`."""
-    return replace(
-        data,
-        stored=data.stored[positions],
-        given=data.given[positions],
-        weights=None if data.weights is None else data.weights[positions],
-        verified=None if data.verified is None else data.verified[positions],
-    )
 
 
 @dataclass(frozen=True)
@@ -195,19 +189,8 @@ def prepare(
     labelled = label(spec, on_progress, source)
     source, classes = labelled.source, len(labelled.source.class_names)
     preprocessing = Preprocessing.fit(source)
-    data = TensorData(
-        stored=preprocessing.stored(source.inputs).to(device),
-        given=torch.from_numpy(labelled.given.astype(np.int64)).to(device),
-        verified=None if source.verified is None else torch.from_numpy(source.verified).to(device),
-        num_classes=classes,
-        seed=spec.seed,
-        preprocessing=preprocessing,
-        augment=weak_augmentation(preprocessing.shape, source.shift),
-        strong=strong_augmentation(preprocessing.shape, source.shift),
-    )
-    test = None
-    if source.test_inputs is not None and source.test_labels is not None:
-        test = TestSet(preprocessing.stored(source.test_inputs).to(device), source.test_labels)
+    data = make_data(labelled, preprocessing, spec.seed, device)
+    test = make_set(source.test_inputs, source.test_labels, preprocessing, device)
     sizes_by = labelled.given if labelled.true is None else labelled.true
     truth = Truth(train=labelled.true, test=test, small=small_classes(sizes_by, classes))
     prepared = Prepared(
@@ -219,6 +202,7 @@ def prepare(
         class_names=source.class_names,
         facts=describe_data(labelled, truth),
         identity=identify(source, spec.data, spec.noise.file, began),
+        validation=make_set(source.valid_inputs, source.valid_labels, preprocessing, device),
         notes=source.notes,
         warnings=source.warnings,
         ids=source.ids,
@@ -230,11 +214,55 @@ def prepare(
     )
     if not spec.held_out:
         return prepared
+    if prepared.validation is not None:
+        raise InputError(f"{source.name}: has a validation set already; set held_out = 0")
     rng = np.random.default_rng(random_streams(spec.seed)[2])
     positions = draw_held_out(labelled.given, spec.held_out, rng)
     if len(positions) == 0:
         raise InputError(f"{source.name}: every class has one row; set held_out = 0")
     return prepared.hold_out(positions)
+
+
+def make_data(
+    labelled: Labelled, preprocessing: Preprocessing, seed: int, device: torch.device
+) -> TensorData | LazyData:
+    """Return the training data of all rows, on the device or to be read when needed."""
+    source = labelled.source
+    stored = store_inputs(source.inputs, preprocessing, device)
+    common: dict[str, Any] = {
+        "given": torch.from_numpy(labelled.given.astype(np.int64)).to(device),
+        "num_classes": len(source.class_names),
+        "seed": seed,
+        "preprocessing": preprocessing,
+        "augment": weak_augmentation(preprocessing.shape, source.shift, preprocessing.crop),
+        "strong": strong_augmentation(preprocessing.shape, source.shift, preprocessing.crop),
+    }
+    if source.verified is not None:
+        common["verified"] = torch.from_numpy(source.verified).to(device)
+    if isinstance(stored, LazyInputs):
+        return LazyData(stored, **common)
+    return TensorData(stored, **common)
+
+
+def make_set(
+    inputs: NDArray[Any] | LazyImages | None,
+    labels: Integers | None,
+    preprocessing: Preprocessing,
+    device: torch.device,
+) -> TestSet | None:
+    """Return a test set or validation set of a source; None: it has none."""
+    if inputs is None or labels is None:
+        return None
+    return TestSet(store_inputs(inputs, preprocessing, device), labels)
+
+
+def store_inputs(
+    inputs: NDArray[Any] | LazyImages, preprocessing: Preprocessing, device: torch.device
+) -> Tensor | LazyInputs:
+    """Return inputs as training data hold them: on the device, or to be read when needed."""
+    if isinstance(inputs, LazyImages):
+        return LazyInputs(inputs, device)
+    return preprocessing.stored(inputs).to(device)
 
 
 def describe_data(labelled: Labelled, truth: Truth) -> dict[str, Any]:

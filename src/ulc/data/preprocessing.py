@@ -6,11 +6,13 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from ulc.config import Spec
 from ulc.data.constants import constant
+from ulc.data.lazy.images import LazyImages
+from ulc.data.lazy.survey import sum_channels
 from ulc.data.sources.source import Source, check_inputs
 from ulc.errors import InputError
 
@@ -21,12 +23,15 @@ class Preprocessing(Spec):
     Images: mean and std of each channel. Vectors: mean of each feature, and one std for all.
 
     shape: shape of one input
+    crop: height and width of the part of an image that networks see: a random part in training,
+        else the centre; None: the whole image
     """
 
     kind: Literal["image", "vector"]
     shape: tuple[int, ...]
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    crop: int | None = Field(None, ge=1)
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> Self:
@@ -36,7 +41,14 @@ class Preprocessing(Spec):
             raise ValueError(f"shape {self.shape} is not that of {self.kind}s")
         if len(self.mean) != self.shape[0] or len(self.std) != stds or min(self.std) <= 0:
             raise ValueError("mean and std do not fit the shape")
+        if self.crop is not None and (not image or self.crop > min(self.shape[1:])):
+            raise ValueError(f"crop {self.crop} does not fit the shape {self.shape}")
         return self
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one input as networks see it."""
+        return self.shape if self.crop is None else (self.shape[0], self.crop, self.crop)
 
     @classmethod
     def fit(cls, source: Source) -> Self:
@@ -44,12 +56,14 @@ class Preprocessing(Spec):
         shape = source.inputs.shape[1:]
         if source.inputs.ndim == 4:
             if source.mean is not None and source.std is not None:
-                return cls(kind="image", shape=shape, mean=source.mean, std=source.std)
-            pixels = source.inputs.astype(np.float32) / 255
-            mean, std = pixels.mean((0, 2, 3)), pixels.std((0, 2, 3))
+                known = {"mean": source.mean, "std": source.std, "crop": source.crop}
+                return cls(kind="image", shape=shape, **known)
+            mean, std = measure_channels(source)
             return cls(
                 kind="image", shape=shape, mean=tuple(mean), std=tuple(replace_zero_std(std))
             )
+        if isinstance(source.inputs, LazyImages):
+            raise TypeError("lazy inputs are images")
         mean = source.inputs.mean(0, dtype=np.float64)
         # One scale for all columns: scaling each column would enlarge the last principal
         # components of an embedding, which are mostly noise.
@@ -79,6 +93,8 @@ class Preprocessing(Spec):
         """Convert stored inputs to normalised floats; images stay channels-last in memory."""
         if self.kind == "vector":
             return stored
+        if self.crop is not None:
+            stored = crop_centre(stored, self.crop)
         # Pixels and channels are one axis here: torch is slow along the short channel axis.
         _, channels, _, width = stored.shape
         mean, std = (
@@ -89,6 +105,33 @@ class Preprocessing(Spec):
             stored.permute(0, 2, 3, 1).flatten(2).to(torch.float32, copy=True).sub_(mean).div_(std)
         )
         return rows.unflatten(2, (width, channels)).permute(0, 3, 1, 2)
+
+
+def crop_centre(images: Tensor, size: int) -> Tensor:
+    """Cut the centre of (B, C, H, W) images; images of that size are returned as they are."""
+    top, left = ((length - size) // 2 for length in images.shape[2:])
+    return images[:, :, top : top + size, left : left + size]
+
+
+def measure_channels(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(C,) mean and standard deviation of each channel, for pixels in [0, 1].
+
+    Those of image files are exact sums, the same whether images are in memory or not.
+    """
+    inputs = source.inputs
+    if isinstance(inputs, LazyImages):
+        total, squares = inputs.sum_channels()
+    elif source.pictures is not None:
+        parts = [
+            sum_channels(inputs[part].transpose(0, 2, 3, 1)) for part in row_slices(inputs, 256)
+        ]
+        total, squares = (sum(each.sum(0) for each in sums) for sums in zip(*parts, strict=True))
+    else:
+        pixels = inputs.astype(np.float32) / 255
+        return pixels.mean((0, 2, 3)), pixels.std((0, 2, 3))
+    count = len(inputs) * inputs.shape[2] * inputs.shape[3]
+    mean = total / count
+    return mean / 255, np.sqrt(np.maximum(squares / count - mean**2, 0)) / 255
 
 
 @cache

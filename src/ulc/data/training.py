@@ -1,12 +1,13 @@
 """Training data as an algorithm sees them, without any true label."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ulc.data.augment import Augment
@@ -15,6 +16,10 @@ from ulc.data.preprocessing import Preprocessing
 from ulc.data.rows import rows_at, rows_at_once
 from ulc.errors import InputError
 from ulc.labels.duplicates import find_copies
+from ulc.typing import Integers
+
+if TYPE_CHECKING:
+    from ulc.data.lazy.training import LazyData
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,11 @@ class TrainingData(Protocol):
         """
         ...
 
-    def in_order(self, size: int = 1024) -> Iterator[Batch]:
-        """Yield one pass in data set order, without augmentation, in batches of at most `size`."""
+    def in_order(self, size: int = 1024, *, among: Tensor | None = None) -> Iterator[Batch]:
+        """Yield one pass in data set order, without augmentation, in batches of at most `size`.
+
+        among: positions of the examples, whose order is kept; None: all examples
+        """
         ...
 
 
@@ -109,10 +117,7 @@ class TensorData:
     verified: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if len(self.given) < 4:
-            raise InputError(
-                f"{len(self.given)} examples are too few to learn from; give at least 4"
-            )
+        check_count(len(self.given))
 
     def __len__(self) -> int:
         return len(self.given)
@@ -127,19 +132,26 @@ class TensorData:
         """
         positions = torch.arange(len(self), device=self.given.device) if among is None else among
         for index in split_batches(positions[self.draw_order(positions)], size):
-            stored = rows_at(self.stored, index)
-            ready = self.preprocessing.ready
-            weak_views = tuple(ready(self.augment(stored)) for _ in range(views))
-            strong_views = tuple(ready(self.strong(stored)) for _ in range(strong))
-            yield Batch(index, weak_views, self.given[index], strong_views)
+            yield augmented_batch(self, index, rows_at(self.stored, index), views, strong)
 
     @cached_property
     def first_copy(self) -> Tensor:
         """(N,) position of the first row with the same inputs; its own where there is none."""
-        first = np.arange(len(self))
-        copies = find_copies(self.stored.cpu().numpy())
-        first[copies.rows] = np.repeat(copies.rows[copies.starts], copies.sizes)
-        return torch.from_numpy(first).to(self.given.device)
+        return first_copies(self.comparable()).to(self.given.device)
+
+    def comparable(self) -> NDArray[Any]:
+        """(N, …) array whose rows are equal where the inputs are."""
+        return self.stored.cpu().numpy()
+
+    def select(self, positions: Integers) -> Self:
+        """Return the training data of the rows at `positions`."""
+        return replace(
+            self,
+            stored=self.stored[positions],
+            given=self.given[positions],
+            weights=None if self.weights is None else self.weights[positions],
+            verified=None if self.verified is None else self.verified[positions],
+        )
 
     def draw_order(self, positions: Tensor) -> Tensor:
         """Return (M,) indices into (M,) positions: shuffled, or with weights drawn by weight."""
@@ -150,12 +162,39 @@ class TensorData:
         drawn = torch.searchsorted(cumulative, draws * cumulative[-1])
         return drawn.clamp(max=len(positions) - 1).to(positions.device)
 
-    def in_order(self, size: int = 1024) -> Iterator[Batch]:
+    def in_order(self, size: int = 1024, *, among: Tensor | None = None) -> Iterator[Batch]:
         """Yield one pass in data set order, without augmentation and without random numbers."""
-        size = rows_at_once(self.preprocessing.shape, size)
-        for index in torch.arange(len(self), device=self.given.device).split(size):
+        positions = torch.arange(len(self), device=self.given.device) if among is None else among
+        for index in positions.split(rows_at_once(self.preprocessing.shape, size)):
             ready = self.preprocessing.ready(rows_at(self.stored, index))
             yield Batch(index, (ready,), self.given[index])
+
+
+def augmented_batch(
+    data: "TensorData | LazyData", index: Tensor, stored: Tensor, views: int, strong: int
+) -> Batch:
+    """Return the batch of (B, …) stored inputs, with so many weak and strong views.
+
+    index: (B,) positions of the inputs
+    """
+    ready = data.preprocessing.ready
+    weak_views = tuple(ready(data.augment(stored)) for _ in range(views))
+    strong_views = tuple(ready(data.strong(stored)) for _ in range(strong))
+    return Batch(index, weak_views, data.given[index], strong_views)
+
+
+def check_count(count: int) -> None:
+    """Raise an InputError if there are too few examples."""
+    if count < 4:
+        raise InputError(f"{count} examples are too few to learn from; give at least 4")
+
+
+def first_copies(comparable: NDArray[Any]) -> Tensor:
+    """(N,) position of the first equal row of (N, …); its own where there is none."""
+    first = np.arange(len(comparable))
+    copies = find_copies(comparable)
+    first[copies.rows] = np.repeat(copies.rows[copies.starts], copies.sizes)
+    return torch.from_numpy(first)
 
 
 def split_batches(order: Tensor, size: int) -> Iterator[Tensor]:
@@ -166,18 +205,26 @@ def split_batches(order: Tensor, size: int) -> Iterator[Tensor]:
     yield from pieces
 
 
-def paired_batches(
-    data: TrainingData, trusted: Tensor, size: int, *, views: int = 2, strong: int = 0
+def paired_batches(  # noqa: PLR0913 (data, their division, and how they are seen)
+    data: TrainingData,
+    trusted: Tensor,
+    size: int,
+    *,
+    views: int = 2,
+    strong: int = 0,
+    among: Tensor | None = None,
 ) -> Iterator[tuple[Batch, Batch]]:
     """Yield one pass over the trusted examples; each batch comes with a batch of doubtful ones.
 
     If there are fewer doubtful than trusted examples, they repeat; if there are more, some are not
     used. Only doubtful examples have strong views.
 
-    trusted: (N,) mask; at least one example is trusted and at least one is doubtful
+    trusted: (M,) mask; at least one example is trusted and at least one is doubtful
+    among: (M,) positions of the examples; None: all examples
     """
-    doubtful = repeat_batches(data, (~trusted).nonzero().squeeze(1), size, views, strong)
-    for known in data.batches(size, views=views, among=trusted.nonzero().squeeze(1)):
+    rows = torch.arange(len(trusted), device=trusted.device) if among is None else among
+    doubtful = repeat_batches(data, rows[~trusted], size, views, strong)
+    for known in data.batches(size, views=views, among=rows[trusted]):
         yield known, next(doubtful)
 
 

@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ulc.data.lazy.training import LazyInputs
 from ulc.typing import Integers
 
 
 @dataclass(frozen=True)
 class TestSet:
-    """A test set: inputs as `Preprocessing.stored` returns them, and their true labels."""
+    """A test set or validation set: inputs as training data store them, and true labels."""
 
     __test__ = False  # tells pytest that this class is not a test
 
-    stored: Tensor
+    stored: Tensor | LazyInputs
     labels: Integers
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ulc.blocks.learner import evaluating
+from ulc.data.lazy.images import LazyImages
 from ulc.data.sources.source import Source
 from ulc.embedding.backbones import Backbone, LoadedNetwork
 from ulc.embedding.cache import Cache
@@ -44,7 +45,7 @@ class Embedder:
         folder = f"{name}-{self.backbone.loaded.size}-{self.backbone.fingerprint()[:16]}"
         return Cache(self.cache_root / folder, self.backbone.width)
 
-    def chunks(self, images: NDArray[np.uint8]) -> Iterator[NDArray[np.float32]]:
+    def chunks(self, images: NDArray[np.uint8] | LazyImages) -> Iterator[NDArray[np.float32]]:
         """Yield (n, D) features of (N, C, H, W) images chunk by chunk, from the cache or computed.
 
         Chunks do not depend on the batch size, so every batch size finds the same files. No batch
@@ -52,7 +53,7 @@ class Embedder:
         """
         cache = self.cache
         for start in range(0, len(images), CHUNK):
-            part = images[start : start + CHUNK]
+            part = np.asarray(images[start : start + CHUNK])
             features = cache.read(part)
             if features is None:
                 features = self.run(part)
@@ -136,7 +137,7 @@ def embed(
     total = len(source.inputs) + (0 if test is None else len(test))
     done = 0
 
-    def pooled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def pooled(images: NDArray[np.uint8] | LazyImages) -> NDArray[np.float32]:
         nonlocal done
         parts = []
         for features in embedder.chunks(images):

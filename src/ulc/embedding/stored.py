@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ulc.data.lazy.images import LazyImages
 from ulc.embedding.backbones import Backbone, check_backbone_trust, load_backbone
 from ulc.embedding.projection import Projection
 from ulc.errors import InputError
@@ -33,7 +34,9 @@ class StoredEmbedding:
     projection: Projection
 
     @classmethod
-    def of(cls, backbone: Backbone, images: NDArray[Any], projection: Projection) -> Self:
+    def of(
+        cls, backbone: Backbone, images: NDArray[Any] | LazyImages, projection: Projection
+    ) -> Self:
         """Describe the embedding of (N, C, H, W) images."""
         height, width = images.shape[2:]
         return cls(

@@ -96,7 +96,8 @@ def draw_class_losses(data: AfterWarmUp, classes: Sequence[int] | None = None) -
                 f"; {100 * kept.mean():.0f} % of its correct labels trusted" if len(kept) else ""
             )
             axes.set_title(f"{size} class {data.class_names[number]}{share}", fontsize=9)
-        panels[0, 0].legend(frameon=False, fontsize=8)
+        handles = panels[0, 0].get_legend_handles_labels()
+        figure.legend(*handles, frameon=False, fontsize=8, ncols=2, loc="outside lower center")
         panels[-1, 0].set_xlabel("loss of the given label after warm-up")
         figure.suptitle(data.title, fontsize=9)
     return figure

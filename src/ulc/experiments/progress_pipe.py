@@ -33,3 +33,11 @@ class ProgressPipe(TrainingProgress):
     def on_epoch(self, record: dict[str, Any]) -> None:
         """Send the record of the epoch."""
         self.pipe.send(("on_epoch", (record,)))
+
+
+class NotedProgressPipe(ProgressPipe):
+    """Sends notes about the data, too."""
+
+    def on_note(self, note: str) -> None:
+        """Send a sentence about the data or a warning."""
+        self.pipe.send(("on_note", (note,)))

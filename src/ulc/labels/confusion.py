@@ -40,8 +40,8 @@ class RowNoise:
 class RowTerms:
     """What the label noise of N rows depends on, from their expected classes e = P(true | x).
 
-    difficulty: (N,) entropy of e as a share of log K, minus the mean over the rows
-    mean_difficulty: the mean that is subtracted
+    difficulty: (N,) entropy of e as a share of log K, minus `mean_difficulty`
+    mean_difficulty: the mean of that entropy over the rows that the model was fitted to
     error: (N, K) ρ, probability that the label is wrong if k is the true class
     pairs: (K, K) D of `RowNoise`
     logs: (N, K) log e, not below log 1e-4; preference: (N, K) e^γ; total: (N, K) Σ_m D[k, m]·e(m)^γ
@@ -83,14 +83,14 @@ class ConfusionModel(Spec):
         q_i(k) ∝ a_k · p_i(k)^(1/T)        P(given_i | x_i) = Σ_k q_i(k) · C_i[k, given_i]
 
     A mixture of two components on losses always finds a second group, in a clean class too. This
-    model finds noise only where labels contradict the predictions more often than the
-    predictions allow.
+    model finds noise only where labels contradict the predictions more often than the predicted
+    probabilities explain.
 
     `fit` has one confusion matrix for all rows, C_i = C, and a = 1. `fit_rows` also has noise that
     depends on the row, by its difficulty h_i (entropy of q_i, as a share of log K):
 
         j = k:  C_i[k, k] = 1 − ρ_i(k)           logit ρ_i(k) = logit(1 − C[k, k]) + b · (h_i − h)
-        j ≠ k:  C_i[k, j] ∝ ρ_i(k) · C[k, j] · q_i(j)^γ
+        j ≠ k:  C_i[k, j] = ρ_i(k) · C[k, j] · q_i(j)^γ / Σ_{m≠k} C[k, m] · q_i(m)^γ
 
     temperature: T
     transition: C, (K, K); row: true class, column: given class
@@ -284,7 +284,10 @@ def symmetric_noise_log_likelihood(probability: Floats, given: Integers) -> floa
 
 
 def minimise_over_temperature(function: Callable[[float], float]) -> tuple[float, float]:
-    """Logarithm of the temperature at which the function of it is smallest, and its value."""
+    """Minimise a function of the logarithm of the temperature.
+
+    Return that logarithm, and the value of the function there.
+    """
     from scipy.optimize import minimize_scalar  # slow to import, and not always needed
 
     bounds = float(np.log(LOWEST_TEMPERATURE)), float(np.log(HIGHEST_TEMPERATURE))

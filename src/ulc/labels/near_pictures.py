@@ -1,4 +1,4 @@
-"""Pictures that are almost the same, found by a perceptual hash before any network.
+"""Pictures that are almost the same, found by a perceptual hash, without a network.
 
 The hash is a difference hash (dHash) of 64 bits: whether each cell of a grey 9 × 8 thumbnail is
 darker than its right neighbour. Pairs of close hashes are confirmed by their thumbnails in colour,
@@ -34,10 +34,11 @@ Images = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class NearPictures:
-    """Groups of almost equal pictures; of exact copies, the first one counts.
+    """Groups of almost equal pictures; of exact copies, only the first one is in a group.
 
+    groups: the rows of each group
     checked: number of pictures that were compared
-    complete: False if there were too many close hashes to look at all of them
+    complete: False if the search ended early because too many hashes are close to one another
     """
 
     groups: Copies
@@ -46,7 +47,10 @@ class NearPictures:
 
 
 def find_near_pictures(images: Images) -> NearPictures:
-    """Group (N, C, H, W) images that are almost equal to one another, directly or by others."""
+    """Group (N, C, H, W) images that are almost equal.
+
+    Two images are in one group if a chain of almost equal pairs connects them.
+    """
     copies = find_copies(images)
     rows = np.delete(np.arange(len(images)), np.delete(copies.rows, copies.starts))
     hashes = hash_pictures(images, rows)
@@ -117,7 +121,7 @@ def equal_places(keys: NDArray[np.uint64]) -> Iterator[Integers]:
 def correlation(images: Images, pairs: Integers) -> Floats:
     """(P,) correlation of the thumbnails of (P, 2) pairs of images; 0 if one has one colour only.
 
-    It does not change with brightness and contrast.
+    Another brightness or contrast of a picture does not change it.
     """
     rows, places = np.unique(pairs, return_inverse=True)
     thumbnails = np.stack([thumbnail(images[row]) for row in rows]) if len(rows) else np.empty(0)

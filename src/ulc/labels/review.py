@@ -1,4 +1,4 @@
-"""The labels most worth a look, and how many errors to expect among them."""
+"""Review lists: the labels with the lowest scores, and how many errors to expect among them."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -40,7 +40,7 @@ class Review:
 
 
 def check_count(count: Any) -> None:
-    """Raise an InputError unless this is a number of labels."""
+    """Raise an InputError unless `count` is an integer of at least 1."""
     if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
         raise InputError(f"review is {count!r}; give a number of labels, at least 1")
 

@@ -21,7 +21,8 @@ STEPS = 60  # EM ends after so many steps: later ones drift along directions tha
 TOLERANCE = 1e-3
 # Labels for each class, wrong at the pooled error rate.
 PSEUDO_COUNT_POOLED = 100.0
-# Precision of the Gaussian priors of slope and affinity, for each row; at least as for 10,000 rows.
+# Precision of the Gaussian priors of slope and affinity, for each row: the priors weigh the same
+# for any number of rows above 10,000, and more for fewer rows.
 # Predictions are a little wrong about difficult rows, too: without priors, clean data would seem to
 # have noise there.
 SLOPE_PRECISION, AFFINITY_PRECISION, FEWEST_ROWS = 1e-3, 0.1, 10_000
@@ -34,9 +35,12 @@ RICHARDSON_LUCY_STEPS = 50
 class RowNoiseEM:
     """EM for `ConfusionModel` with all its parameters.
 
-    Each step makes one update of every parameter: C by expected counts with pseudo-counts, slope b
-    and affinity γ and temperature by Newton steps, and the factors a, so that the posterior has the
-    class frequencies π that the given labels imply (πC = shares of the given labels).
+    Each step makes one update of every parameter:
+
+    C[k, k]: a Newton step of its log-odds; C[k, j]: a step of iterative scaling; with pseudo-counts
+    slope b, affinity γ, power 1/T: a Newton step each
+    factors a: half a step (on the log scale) towards the class frequencies π that the given labels
+        imply, πC = shares of the given labels
 
     probability: (N, K) predictions for rows by models that have not learned their labels
     given: (N,) labels; certain: (N,) mask of labels that are surely right, or None
@@ -112,7 +116,10 @@ class RowNoiseEM:
         self.affinity = float(np.clip(self.affinity + np.clip(step, -0.2, 0.2), -1, 2))
 
     def update_pairs(self, terms: RowTerms, wrong: Floats, counts: Floats, pooled: float) -> None:
-        """A step of iterative scaling for the classes that wrong labels name."""
+        """A step of iterative scaling for D, which class a wrong label names.
+
+        counts: (K, K) expected labels by true and given class; pooled: error rate of all classes
+        """
         chances = (wrong / terms.total).T @ terms.preference
         pseudo = PSEUDO_COUNT_POOLED * pooled
         pairs = (1 - self.correct) * (counts + pseudo * self.evenly) / (chances + pseudo + 1e-30)
@@ -135,7 +142,7 @@ class RowNoiseEM:
         self.slope += float(np.clip(slope_rise / curvature, -1, 1))
 
     def update_temperature(self, expected: Floats, posterior: Floats) -> None:
-        """Newton step of the power on the likelihood of the given labels, by at most a fifth."""
+        """Newton step of the power 1/T on the likelihood of given labels, by at most a fifth."""
         after, before = (posterior * self.logs).sum(1), (expected * self.logs).sum(1)
         squares = self.logs**2
         spread = (expected * squares).sum(1) - before**2 - (posterior * squares).sum(1) + after**2
@@ -178,7 +185,8 @@ class RowNoiseEM:
 def deconvolve(shares: Floats, transition: Floats) -> Floats:
     """(K,) class frequencies π whose given labels would have these shares: πC ≈ shares.
 
-    Richardson–Lucy steps keep π positive; they end before the noise of the shares is amplified.
+    Richardson–Lucy steps (multiplicative updates) keep π positive. Few steps are made, because many
+    would amplify the noise in the shares.
     """
     frequency = np.maximum(shares, 1e-9)
     for _ in range(RICHARDSON_LUCY_STEPS):

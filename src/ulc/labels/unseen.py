@@ -47,7 +47,10 @@ def judge_unseen(
 
 
 def spread_rest(clean: Floats, prediction: Floats, given: Integers) -> Floats:
-    """(M, K) posterior: `clean` for the given class, the rest as the prediction divides it."""
+    """(M, K) posterior: `clean` for the given class.
+
+    The rest, 1 − clean, is divided over the other classes in proportion to the prediction.
+    """
     rows = np.arange(len(given))
     rest = np.maximum(prediction, 1e-12, dtype=np.float32)
     rest[rows, given] = 0

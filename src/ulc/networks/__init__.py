@@ -13,12 +13,15 @@ from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.networks.mlp import MLP
 from ulc.networks.narrow_resnet import NarrowResNet
 from ulc.networks.preact_resnet import PreActResNet18
+from ulc.networks.resnet50 import ResNet50
 from ulc.networks.small import SmallCNN
+from ulc.networks.weights import load_weights, set_weights
 
 BACKBONES: dict[str, Callable[..., nn.Module]] = {
     "preact_resnet18": PreActResNet18,
     "narrow_resnet": NarrowResNet,
     "small_cnn": SmallCNN,
+    "resnet50": ResNet50,
     "mlp": MLP,
 }
 # Narrower ones were seen to damage the memory of the process in torch's convolutions (oneDNN).
@@ -78,7 +81,18 @@ def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> NewBackbone:
             f"give a width of at least {NARROWEST[name]}"
         )
     width = {} if spec.width is None else {"width": spec.width}
-    return lambda: BACKBONES[name](shape, **width)
+    if spec.weights is None:
+        return lambda: BACKBONES[name](shape, **width)
+    if name != "resnet50":
+        raise InputError(f"weights are for the network 'resnet50', not for '{name}'; drop them")
+    weights, where = load_weights(spec.weights), spec.weights
+
+    def with_weights() -> nn.Module:
+        backbone = BACKBONES[name](shape, **width)
+        set_weights(backbone, weights, where)
+        return backbone
+
+    return with_weights
 
 
 def imported_class(name: str, what: str) -> type[nn.Module]:

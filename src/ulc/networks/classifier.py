@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ulc.config import Spec
 from ulc.errors import InputError
+from ulc.networks.data_parallel import by_rows
 from ulc.networks.dropout import Dropout
 
 STDS = (1e-3, 10.0)  # smallest and largest standard deviation of the instance's logit noise
@@ -106,9 +107,9 @@ class Classifier(nn.Module):
     def apply_part(self, part: nn.Module, values: Tensor) -> Tensor:
         """Apply a part of the backbone in its precision; the result has the type of `values`."""
         if self.precision == "float32":
-            return part(values)
+            return by_rows(part, values)
         with torch.autocast(values.device.type, torch.bfloat16):
-            return part(values).to(values.dtype)
+            return by_rows(part, values).to(values.dtype)
 
     def top(self, hidden: Tensor) -> Output:
         """Apply the rest of the network to the output of `trunk`, from the first dropout on."""

@@ -63,7 +63,7 @@ def load_new_rows(
         return READERS[spec.source](path, spec, model_input, on_progress)
     source = load_source(spec)
     labels: Labels = [source.class_names[label] for label in source.labels]
-    return rows_from_inputs(source.inputs, model_input, spec.source, labels)
+    return rows_from_inputs(np.asarray(source.inputs), model_input, spec.source, labels)
 
 
 def rows_from_folder(

@@ -1,4 +1,7 @@
-"""From photographs to class probabilities in one graph: fit, frozen network, projection, model."""
+"""One module from photographs to class probabilities, for export as ONNX.
+
+Its steps: crop and resize, frozen network, projection, classifier.
+"""
 
 import json
 from dataclasses import dataclass

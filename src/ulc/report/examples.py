@@ -155,7 +155,7 @@ def from_vectors(vectors: NDArray[Any]) -> Examples:
 def from_package(wanted: Wanted) -> Examples:
     """Pictures of a data set that can only be read as a whole."""
     source = load_source(wanted.spec.data)
-    return from_images(source.inputs[kept_rows(source, wanted.spec)[wanted.rows]])
+    return from_images(np.asarray(source.inputs[kept_rows(source, wanted.spec)[wanted.rows]]))
 
 
 def from_npz(wanted: Wanted) -> Examples:

@@ -17,11 +17,15 @@ class Preset:
     """Settings of an algorithm for a data set.
 
     tuned: whether the settings were chosen for this algorithm; False: they suit any algorithm
+    network: name of the network; "auto": by the kind of data
+    weights: its initial weights; None: random
     """
 
     epochs: int
     options: dict[str, Any]
     tuned: bool = True
+    network: str = "auto"
+    weights: str | None = None
 
 
 def with_preset(
@@ -29,7 +33,7 @@ def with_preset(
 ) -> RunSpec:
     """The spec with the preset of its data set and algorithm.
 
-    Epochs and options that the spec sets override the preset; the arguments override both.
+    Epochs, options and network that the spec sets override the preset; the arguments override both.
     Options of the preset that count epochs or steps are scaled to the number of epochs.
     """
     preset = find_preset(spec)
@@ -37,7 +41,12 @@ def with_preset(
         epochs = spec.epochs if "epochs" in spec.model_fields_set else preset.epochs
     scaled = scale_epochs(preset.options, epochs / preset.epochs)
     merged = merge(merge(scaled, spec.options), options or {})
-    return spec.model_copy(update={"epochs": epochs, "options": merged})
+    changes: dict[str, Any] = {"epochs": epochs, "options": merged}
+    if spec.network.name == "auto":
+        weights = spec.network.weights or preset.weights
+        network = {"name": preset.network, "weights": weights}
+        changes["network"] = spec.network.model_copy(update=network)
+    return spec.model_copy(update=changes)
 
 
 def find_preset(spec: RunSpec) -> Preset:
@@ -48,8 +57,10 @@ def find_preset(spec: RunSpec) -> Preset:
     section = presets[spec.data.source]
     if "vectors" in section:  # the user's own data: the section for data of this kind
         section = presets[section["images" if spec.data.image else "vectors"]]
+    network = {"network": section.get("network", "auto"), "weights": section.get("weights")}
     if spec.algorithm not in ALGORITHMS:
-        return Preset(section["epochs"], neutral_options(spec.algorithm, section), tuned=False)
+        options = neutral_options(spec.algorithm, section)
+        return Preset(section["epochs"], options, tuned=False, **network)
     options = merge(recipe_options(spec.algorithm, section), section.get(spec.algorithm, {}))
     epochs = options.pop("epochs", section["epochs"])
     rows = [row for row in section.get("noise", ()) if spec.noise.kind in row["kinds"]]
@@ -57,7 +68,7 @@ def find_preset(spec: RunSpec) -> Preset:
         nearest = min(rows, key=lambda row: abs(row["rate"] - spec.noise.rate))
         known = find_algorithm(spec.algorithm).config_class.model_fields
         options |= {key: value for key, value in nearest["options"].items() if key in known}
-    return Preset(epochs, options)
+    return Preset(epochs, options, **network)
 
 
 def recipe_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any]:

@@ -132,11 +132,19 @@ class LabelScores(Content):
     small: "LabelScores | None" = None
 
 
+class Chosen(Content):
+    """The networks that a validation set has chosen, in summary.json."""
+
+    epochs: list[int]
+    validation_accuracy: list[float]
+
+
 class Summary(Content):
     """summary.json."""
 
     last_epochs: int = Field(ge=1, le=LARGEST)
     kept_epoch: int | None = None
+    chosen: Chosen | None = None
     training: PriorSummary | None = None
     balanced: PriorSummary | None = None
     labels: LabelScores | None = None
@@ -178,6 +186,12 @@ class HeldOut(Content):
     signs: list[str] = []
 
 
+class Validation(Content):
+    """What an epoch's record says of a validation set: the accuracy of each network."""
+
+    accuracy: list[float]
+
+
 class Record(Content):
     """A line of records.jsonl."""
 
@@ -187,6 +201,7 @@ class Record(Content):
     labels: LabelScores | None = None
     groups: dict[str, dict[str, float | None]] | None = None
     held_out: HeldOut | None = None
+    validation: Validation | None = None
 
 
 SHAPES: dict[str, TypeAdapter[Any]] = {

@@ -16,11 +16,14 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 def memory_limit() -> int:
     """Return the bound in bytes: the environment variable, else half of the machine's memory."""
     text = os.environ.get(VARIABLE, "").strip()
-    if not text:
-        return int(SHARE * machine_memory())
+    return parse_bytes(text, VARIABLE) if text else int(SHARE * machine_memory())
+
+
+def parse_bytes(text: str, variable: str) -> int:
+    """Return a number of bytes from text such as 8GB; variable: where it stands, for the error."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", text.upper())
     if match is None:
-        raise InputError(f"{VARIABLE}={text}: give bytes, or a number with a unit such as 8GB")
+        raise InputError(f"{variable}={text}: give bytes, or a number with a unit such as 8GB")
     return int(float(match[1]) * UNITS[match[2]])
 
 

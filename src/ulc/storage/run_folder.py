@@ -229,6 +229,27 @@ class RunFolder:
         )
 
 
+class UnwrittenFolder(RunFolder):
+    """The folder of a run for a process that leaves all files of it to another process."""
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Take no lock."""
+        yield
+
+    def has(self, name: str) -> bool:  # noqa: ARG002 (as RunFolder)
+        """Tell that there is no file."""
+        return False
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write nothing."""
+
+    @property
+    def records(self) -> Records:
+        """Return no records."""
+        return []
+
+
 def check_epochs(epochs: list[Any]) -> None:
     """Raise a ValueError unless the epochs are 0, 1, 2 and so on."""
     for expected, epoch in enumerate(epochs):

@@ -9,6 +9,7 @@ import torch
 
 from ulc.algorithms.base import Algorithm
 from ulc.errors import InputError, first_line
+from ulc.networks.processes import by_first
 from ulc.storage.run_folder import Records, RunFolder
 from ulc.training.best_epoch import Snapshot
 
@@ -38,9 +39,9 @@ def save(algorithm: Algorithm, epoch: int, folder: RunFolder, best: Snapshot | N
 
 def restore(algorithm: Algorithm, folder: RunFolder) -> Resumed:
     """Load the state that `save` wrote; without a checkpoint the run starts at epoch 0."""
-    if not folder.has(NAME):
+    content = by_first(lambda: read(folder) if folder.has(NAME) else None)
+    if content is None:
         return Resumed()
-    content = read(folder)
     try:
         algorithm.load_state_dict(content["state"])
         best = Snapshot(**content["best"]) if "best" in content else None
@@ -56,7 +57,7 @@ def earlier_records(folder: RunFolder, resumed: Resumed) -> Records:
     """The records of all epochs before the one at which the run continues."""
     if not resumed.start:
         return []
-    records = folder.records
+    records = by_first(lambda: folder.records)
     if len(records) < resumed.start:
         reason = f"it ends after {len(records)} epochs, the checkpoint after {resumed.start}"
         raise folder.damaged("records.jsonl", ValueError(reason))

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ulc.networks.processes import current
 from ulc.storage.run_folder import RunFolder
 
 PACKAGES = ("ulc", "torch", "numpy", "scikit-learn", "safetensors", "pydantic")
@@ -22,6 +23,7 @@ def describe_environment(device: torch.device) -> dict[str, Any]:
         "platform": platform.platform(),
         "device": str(device),
         "threads": torch.get_num_threads(),
+        "processes": 1 if (processes := current()) is None else processes.count,
         "packages": {name: version(name) for name in PACKAGES},
         **describe_gpu(device),
     }

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.learner import evaluating
+from ulc.data.lazy.training import LazyInputs
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.rows import rows_at_once
 from ulc.labels.judgement import Judgement
@@ -18,13 +19,15 @@ from ulc.typing import Floats
 BATCH = 1024
 
 
-def predict_stored(algorithm: Algorithm, stored: Tensor, preprocessing: Preprocessing) -> Floats:
+def predict_stored(
+    algorithm: Algorithm, stored: Tensor | LazyInputs, preprocessing: Preprocessing
+) -> Floats:
     """(N, K) class probabilities for (N, …) stored inputs, under the training data's prior."""
     return check_predictions(in_batches(algorithm.predict_proba, algorithm, stored, preprocessing))
 
 
 def predict_by_network(
-    algorithm: Algorithm, stored: Tensor, preprocessing: Preprocessing
+    algorithm: Algorithm, stored: Tensor | LazyInputs, preprocessing: Preprocessing
 ) -> list[Floats]:
     """For each network of the algorithm, its (N, K) logits for (N, …) stored inputs."""
 
@@ -42,7 +45,7 @@ def predict_by_network(
 def in_batches(
     predict: Callable[[Tensor], Tensor],
     algorithm: Algorithm,
-    stored: Tensor,
+    stored: Tensor | LazyInputs,
     preprocessing: Preprocessing,
 ) -> Floats:
     """Apply `predict` to all stored inputs, batch by batch, in evaluation mode."""

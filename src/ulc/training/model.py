@@ -17,6 +17,7 @@ from ulc.algorithms.base import Algorithm, array, seeded
 from ulc.blocks.learner import evaluating, mean_prediction
 from ulc.blocks.uncertainty import draw_mask_seeds, monte_carlo_dropout, normalised_entropy
 from ulc.config import NetworkSpec, Spec, checked
+from ulc.data.lazy.training import LazyInputs
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.rows import rows_at_once
 from ulc.errors import InputError
@@ -82,7 +83,7 @@ class Model:
         probability = self.predict_stored(self.spec.preprocessing.stored(inputs), size)
         return with_prior(probability, np.asarray(self.spec.class_prior), prior)
 
-    def predict_stored(self, stored: Tensor, size: int = 1024) -> Floats:
+    def predict_stored(self, stored: Tensor | LazyInputs, size: int = 1024) -> Floats:
         """(N, K) class probabilities for (N, …) stored inputs, under the training prior.
 
         Raise an InputError if a prediction is not finite.
@@ -110,7 +111,7 @@ class Model:
         return self.uncertainty_stored(stored, passes=passes, seed=seed, size=size)
 
     def uncertainty_stored(
-        self, stored: Tensor, *, passes: int, seed: int, size: int = 1024
+        self, stored: Tensor | LazyInputs, *, passes: int, seed: int, size: int = 1024
     ) -> Uncertainty:
         """Uncertainties of (N, …) stored inputs.
 
@@ -177,7 +178,7 @@ class Model:
         """The model that an algorithm has learned."""
         networks = algorithm.networks()
         spec = ModelSpec(
-            network=network,
+            network=network.model_copy(update={"weights": None}),  # it has its own weights
             heads=networks[0].spec,
             networks=len(networks),
             preprocessing=preprocessing,
@@ -195,7 +196,7 @@ class Model:
         """
         new_network = network_maker(
             new_backbone or spec.network,
-            spec.preprocessing.shape,
+            spec.preprocessing.input_shape,
             len(spec.class_names),
             torch.device("cpu"),
         )
@@ -245,7 +246,7 @@ def check_weights(spec: ModelSpec, weights: Mapping[str, Tensor]) -> None:
     """
     if ":" in spec.network.name:
         return
-    shape, classes = spec.preprocessing.shape, len(spec.class_names)
+    shape, classes = spec.preprocessing.input_shape, len(spec.class_names)
     device = torch.device("meta")
     with device:
         network = network_maker(spec.network, shape, classes, device)(spec.heads)

@@ -5,6 +5,7 @@ import time
 from ulc.storage.run_folder import RunFolder
 from ulc.training import checkpoint
 from ulc.training.best_epoch import BestEpoch
+from ulc.training.best_networks import BestNetworks
 from ulc.training.loop import Epoch, Observer
 
 SAVE_EVERY = 30.0  # seconds between checkpoints; a killed run loses no more than this
@@ -16,7 +17,9 @@ class RunRecorder(Observer):
     best: the observer that keeps the best epoch, for the checkpoint; None: no epoch is kept
     """
 
-    def __init__(self, folder: RunFolder, save_every: float, best: BestEpoch | None) -> None:
+    def __init__(
+        self, folder: RunFolder, save_every: float, best: BestEpoch | BestNetworks | None
+    ) -> None:
         self.folder = folder
         self.save_every = save_every
         self.best = best

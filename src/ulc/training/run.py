@@ -13,10 +13,12 @@ from ulc.data.prepare import Prepared, prepare
 from ulc.labels.files import LabelFiles
 from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
-from ulc.storage.run_folder import RunFolder, create_folder
+from ulc.networks.processes import by_first, current, is_first
+from ulc.storage.run_folder import RunFolder, UnwrittenFolder, create_folder
 from ulc.training import checkpoint, placing
-from ulc.training.best_epoch import BestEpoch, Snapshot
-from ulc.training.collapse import CollapseMonitor
+from ulc.training.best_epoch import BestEpoch
+from ulc.training.best_networks import BestNetworks
+from ulc.training.choosing import keep_best, summarise_chosen, warm_up_of
 from ulc.training.compute import apply_compute
 from ulc.training.device import choose_device, memory_explained
 from ulc.training.environment import (
@@ -30,8 +32,10 @@ from ulc.training.inference import judge_labels
 from ulc.training.loop import ProgressReporter, TrainingProgress, train
 from ulc.training.model import Model
 from ulc.training.own_code import check_own_code, hash_network, hash_own_code
+from ulc.training.processes import StateAgreement, check_same_data
 from ulc.training.recorder import SAVE_EVERY, RunRecorder
 from ulc.training.scores import EpochScores, WarmUpRecorder, summarise
+from ulc.validating import without_none
 
 
 def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
@@ -53,17 +57,20 @@ def run(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     """
     spec = resolved(spec)
     path = out / spec.folder_name
-    finished = None if prepared is not None else finished_run(spec, out)
+    finished = None if prepared is not None else by_first(lambda: finished_run(spec, out))
     if finished is not None:
         return finished
     # Everything that can be wrong with the input is found before anything is written.
     chosen = choose_device(device)
     progress = progress or TrainingProgress()
     prepared = prepared or prepare_noted(spec, chosen, progress)
-    folder = placing.place(path, prepared.identity)
-    if folder.done:
+    identity = prepared.identity
+    check_same_data(identity.content)
+    folder = by_first(lambda: placing.place(path, identity))
+    if by_first(lambda: folder.done):
         check_own_code(folder, spec)
-        placing.remember_files(folder, prepared.identity)
+        if is_first():
+            placing.remember_files(folder, identity)
         return folder
     return train_at(folder.path, spec, prepared, chosen, progress, save_every)
 
@@ -79,11 +86,12 @@ def resume(
     spec = folder.spec
     placing.check_name(path, spec.folder_name)
     check_own_code(folder, spec)
-    if folder.done:
+    if by_first(lambda: folder.done):
         return folder
     chosen = choose_device(device)
     progress = progress or TrainingProgress()
     prepared = prepare_noted(spec, chosen, progress)
+    check_same_data(prepared.identity.content)
     return train_at(path, spec, prepared, chosen, progress, SAVE_EVERY)
 
 
@@ -104,24 +112,35 @@ def train_at(  # noqa: PLR0913 (all that a training consists of)
     progress: TrainingProgress,
     save_every: float,
 ) -> RunFolder:
-    """Train in the folder `path`, from its checkpoint if there is one."""
+    """Train in the folder `path`, from its checkpoint if there is one.
+
+    Of several processes that train together, only the first one reads and writes the folder.
+    """
     training = Training(spec, prepared, build_algorithm(spec, prepared, device))
-    folder = create_folder(path)
-    with folder.locked(), use_threads(choose_threads(folder)):
-        placing.claim(folder, prepared.identity)
-        RunFolder.create(path, spec)
-        check_own_code(folder, spec)
-        environment = describe_environment(device) | {"own_code": hash_own_code(spec)}
-        write_environment(folder, environment)
-        write_data(folder, prepared)
+    folder = create_folder(path) if is_first() else UnwrittenFolder(path)
+    with folder.locked(), use_threads(by_first(lambda: choose_threads(folder))):
+        by_first(lambda: begin(folder, training, device))
         kept = train_in_folder(training, folder, progress, save_every)
         write_results(training, folder, judge_all_rows(training))
         summary = summarise(folder.records, spec.epochs)
-        if kept is not None:
-            summary["kept_epoch"] = kept.epoch
+        if isinstance(kept, BestNetworks):
+            summary |= summarise_chosen(training.algorithm, prepared, kept)
+        elif kept is not None and kept.best is not None:
+            summary["kept_epoch"] = kept.best.epoch
         folder.write_json("summary.json", summary)
         folder.finish()
     return folder
+
+
+def begin(folder: RunFolder, training: "Training", device: torch.device) -> None:
+    """Write all that is known before the training; raise if the folder holds another run."""
+    spec, prepared = training.spec, training.prepared
+    placing.claim(folder, prepared.identity)
+    RunFolder.create(folder.path, spec)
+    check_own_code(folder, spec)
+    environment = describe_environment(device) | {"own_code": hash_own_code(spec)}
+    write_environment(folder, environment)
+    write_data(folder, prepared)
 
 
 @dataclass(frozen=True)
@@ -145,8 +164,8 @@ class Training:
 
 
 def resolved(spec: RunSpec) -> RunSpec:
-    """The same spec with the value of every option of the algorithm."""
-    options = configure(spec.algorithm, spec.options).model_dump(mode="json")
+    """The same spec with the value of every option of the algorithm that is not None."""
+    options = without_none(configure(spec.algorithm, spec.options).model_dump(mode="json"))
     return spec.model_copy(update={"options": options})
 
 
@@ -176,7 +195,9 @@ def start_fresh(spec: RunSpec, out: Path) -> None:
 def build_algorithm(spec: RunSpec, prepared: Prepared, device: torch.device) -> Algorithm:
     """The algorithm with new networks, on the device."""
     data = prepared.training
-    new_network = network_maker(spec.network, data.preprocessing.shape, data.num_classes, device)
+    new_network = network_maker(
+        spec.network, data.preprocessing.input_shape, data.num_classes, device
+    )
     config = configure(spec.algorithm, spec.options)
     algorithm = find_algorithm(spec.algorithm).build(config, data, new_network)
     apply_compute(algorithm, spec.compute)
@@ -198,20 +219,20 @@ def write_data(folder: RunFolder, prepared: Prepared) -> None:
 
 def train_in_folder(
     training: Training, folder: RunFolder, progress: TrainingProgress, save_every: float
-) -> Snapshot | None:
+) -> BestEpoch | BestNetworks | None:
     """Train to the spec's last epoch, from the folder's checkpoint if there is one.
 
-    Return the epoch that was kept, whose state the algorithm then has; None: no rows are held out,
-    so the last epoch counts.
+    Return what has kept the best epoch, whose state the algorithm then has; None: no rows are held
+    out and there is no validation set, so the last epoch counts.
     """
     spec, prepared, algorithm = training.spec, training.prepared, training.algorithm
     resumed = checkpoint.restore(algorithm, folder)
     records = checkpoint.earlier_records(folder, resumed)
     for record in records:
         progress.on_epoch(record)
-    monitor = monitor_collapse(spec, prepared)
-    best = None if monitor is None else BestEpoch(monitor, best=resumed.best)
+    best = keep_best(spec, prepared, resumed.best)
     observers = [
+        *([] if current() is None else [StateAgreement()]),
         EpochScores(
             prepared.truth,
             prepared.training.preprocessing,
@@ -219,25 +240,11 @@ def train_in_folder(
         ),
         WarmUpRecorder(prepared.truth, folder, warm_up_of(spec)),
         *([] if best is None else [best]),
-        RunRecorder(folder, save_every, best),
+        *([RunRecorder(folder, save_every, best)] if is_first() else []),
         ProgressReporter(progress),
     ]
     train(algorithm, range(resumed.start, spec.epochs), observers, records)
-    return None if best is None else best.best
-
-
-def monitor_collapse(spec: RunSpec, prepared: Prepared) -> CollapseMonitor | None:
-    """A monitor that measures the training on the held-out rows; None if there are none."""
-    if prepared.held_out is None:
-        return None
-    first = min(warm_up_of(spec) or 0, spec.epochs - 1)
-    return CollapseMonitor(prepared.held_out, prepared.class_names, first)
-
-
-def warm_up_of(spec: RunSpec) -> int | None:
-    """Number of epochs of the warm-up; None: the algorithm has none."""
-    warm_up = spec.options.get("warmup_epochs")
-    return warm_up if isinstance(warm_up, int) else None
+    return best
 
 
 def judge_all_rows(training: Training) -> Judgement:
@@ -264,10 +271,11 @@ def write_results(training: Training, folder: RunFolder, judgement: Judgement) -
         algorithm.threshold,
         prepared.ids,
         prepared.verified,
-        prepared.all_rows.stored.cpu().numpy(),
+        prepared.all_rows.comparable(),
         prepared.nearly_empty,
     )
-    labels.write(folder)
+    if is_first():
+        labels.write(folder)
     outputs = algorithm.outputs()
     if prepared.held_out is not None:
         outputs["rows"] = prepared.learned

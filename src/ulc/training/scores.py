@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ulc.algorithms.base import Algorithm
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.truth import Truth
 from ulc.evaluation.judgement_scores import by_group, score_judgement
@@ -12,6 +13,7 @@ from ulc.labels.prior import with_prior
 from ulc.storage.run_folder import Records, RunFolder
 from ulc.training.inference import predict_stored
 from ulc.training.loop import Epoch, Observer
+from ulc.typing import Floats
 
 
 class EpochScores(Observer):
@@ -33,18 +35,30 @@ class EpochScores(Observer):
         prior = algorithm.learned_prior(judgement)
         epoch.record["prior"] = prior.tolist()
         if self.truth.test is not None:
-            probability = predict_stored(algorithm, self.truth.test.stored, self.preprocessing)
-            epoch.record["test"] = {
-                name: score_predictions(
-                    with_prior(probability, prior, name), self.truth.test.labels, small
-                )
-                for name in ("training", "balanced")
-            }
+            epoch.record["test"] = score_test(algorithm, self.truth, self.preprocessing, prior)
         if self.truth.train is not None:
             epoch.record["labels"] = score_judgement(
                 judgement, self.truth.train, small, algorithm.threshold
             )
         epoch.record["groups"] = by_group(judgement, algorithm.class_measures(), small)
+
+
+def score_test(
+    algorithm: Algorithm, truth: Truth, preprocessing: Preprocessing, prior: Floats
+) -> dict[str, dict[str, Any]]:
+    """Scores on the test set by prior, with the networks as they are; empty: no test set.
+
+    prior: (K,) class frequencies that the predictions assume
+    """
+    if truth.test is None:
+        return {}
+    probability = predict_stored(algorithm, truth.test.stored, preprocessing)
+    return {
+        name: score_predictions(
+            with_prior(probability, prior, name), truth.test.labels, truth.small
+        )
+        for name in ("training", "balanced")
+    }
 
 
 class WarmUpRecorder(Observer):

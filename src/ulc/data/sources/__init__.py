@@ -14,7 +14,7 @@ from ulc.typing import CountCallback
 
 Load = Callable[[Path, DataSpec, CountCallback], Source]
 # Options of sources that hold images, and of sources that have columns.
-PICTURES = ("size", "skip_broken")
+PICTURES = ("size", "skip_broken", "lazy")
 COLUMNS = ("label", "image", "text", "text_model", "id", "true", "verified", "features")
 
 
@@ -63,6 +63,12 @@ SOURCES = {
         path_only(cifar.load_cifar100),
         "the folder of the unpacked archive",
     ),
+    "clothing1m": Reader(
+        "Clothing1M, with its five lists",
+        import_later("clothing1m"),
+        "the folder that holds its lists",
+        PICTURES,
+    ),
     "npz": Reader(
         "arrays X, y (y_true, X_test, y_test, class_names, ids, verified)",
         path_only(npz.load),
@@ -72,13 +78,13 @@ SOURCES = {
         "images, a folder for each class, or such folders inside train and test",
         import_later("folder"),
         "the folder of class folders",
-        PICTURES,
+        (*PICTURES, "test"),
     ),
     "table": Reader(
         "a table with a label column and feature columns, sentences or paths of images",
         import_later("table"),
         "the file, .csv, .tsv or .parquet",
-        (*COLUMNS, *PICTURES, "sep", "encoding"),
+        (*COLUMNS, *PICTURES, "sep", "encoding", "test"),
     ),
     "huggingface": Reader(
         "a Hugging Face data set as `save_to_disk` writes it",
@@ -97,6 +103,12 @@ def load_source(spec: DataSpec, on_progress: CountCallback | None = None) -> Sou
     reader, path = checked_reader(spec), Path(spec.path or "")
     source = reader.load(path, spec, on_progress or ignore_count)
     return replace(source, warnings=source.warnings + find_warnings(source))
+
+
+def in_memory(spec: DataSpec) -> DataSpec:
+    """Return the same data, of which images are read into memory or refused."""
+    lazy_too = "lazy" in checked_reader(spec).options
+    return spec.model_copy(update={"lazy": False}) if lazy_too else spec
 
 
 def checked_reader(spec: DataSpec) -> Reader:

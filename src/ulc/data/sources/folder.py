@@ -48,6 +48,8 @@ class LabelledPaths:
 def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     """Read every image in the class folders; a class has the name of its folder."""
     train, test = split_images(path)
+    if spec.test is not None:
+        test = find_test_images(Path(spec.test), path, test)
     columns = {"given": train.labels} | ({"test": test.labels} if test.paths else {})
     names, labels = number_labels(columns)
     pictures = Pictures(
@@ -73,6 +75,17 @@ def split_images(path: Path) -> tuple[LabelledPaths, LabelledPaths]:
     if set(folders) == {"train", "test"} and all(map(subfolders, folders.values())):
         return find_images(folders["train"]), find_images(folders["test"])
     return find_images(path), LabelledPaths([], [])
+
+
+def find_test_images(path: Path, train: Path, inside: LabelledPaths) -> LabelledPaths:
+    """Find the images of a test set in a folder of its own; inside: the test set in `train`."""
+    if inside.paths:
+        raise InputError(
+            f"--test {path}: {train} holds a folder test already; leave out one of both"
+        )
+    if not path.is_dir():
+        raise InputError(f"--test {path}: no such folder; give a folder of class folders")
+    return find_images(path)
 
 
 def find_images(path: Path) -> LabelledPaths:

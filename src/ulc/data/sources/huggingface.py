@@ -136,13 +136,26 @@ def list_pictures(split: Any, image: str, where: str) -> list[Picture]:
             "one with --image"
         )
     packed = split.select_columns([image]).cast_column(image, datasets.Image(decode=False))
+    column = PackedColumn(packed, image)
+    version = str(getattr(split, "_fingerprint", ""))
+    return [
+        Picture(f"{where}, row {row}", partial(column.open, row), version)
+        for row in range(len(packed))
+    ]
 
-    def opener(row: int) -> BinaryIO:
-        content = packed[row][image]
+
+@dataclass(frozen=True)
+class PackedColumn:
+    """The column `name` of images that are not decoded, in a `datasets.Dataset`."""
+
+    rows: Any
+    name: str
+
+    def open(self, row: int) -> BinaryIO:
+        """Open the image of a row; raise a FileNotFoundError if it has none."""
+        content = self.rows[row][self.name]
         if content is None:
             raise FileNotFoundError
         if content["bytes"] is not None:
             return io.BytesIO(content["bytes"])
         return open_regular(Path(content["path"]))
-
-    return [Picture(f"{where}, row {row}", partial(opener, row)) for row in range(len(packed))]

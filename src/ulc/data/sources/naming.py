@@ -20,6 +20,8 @@ def data_spec(text: str, options: Mapping[str, Any] | None = None) -> DataSpec:
     source, path = source_of(text)
     where = str(Path(path).absolute()) if path else None
     given = {name: value for name, value in (options or {}).items() if value is not None}
+    if "test" in given:
+        given["test"] = str(Path(given["test"]).absolute())
     return checked(DataSpec, {"source": source, "path": where} | given, where="data")
 
 
@@ -37,5 +39,5 @@ def source_of(text: str) -> tuple[str, str]:
     what = "unknown kind of data" if text and Path(text).exists() else "no such file or folder"
     raise InputError(
         f"{text}: {what}; give FILE.npz, .csv, .tsv or .parquet, a folder of class folders, "
-        "cifar10:DIR, cifar100:DIR or fashion"
+        "cifar10:DIR, cifar100:DIR, clothing1m:DIR or fashion"
     )

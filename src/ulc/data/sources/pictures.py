@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from ulc.errors import InputError, first_line
 from ulc.storage.memory import check_memory, memory_limit
 from ulc.typing import CountCallback
 
+if TYPE_CHECKING:
+    from ulc.data.lazy.images import LazyImages
+
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 SIZE = 64  # default height and width, in pixels
 ORIENTATION = 0x0112  # EXIF tag; values 5 to 8 mean that width and height are swapped
@@ -32,17 +35,35 @@ LARGE = Lock()  # large images are decoded one at a time
 Size = tuple[int, int]  # width, height
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Picture:
-    """An image that is not read yet: its name, and a function that opens it."""
+    """An image that is not read yet.
+
+    open: opens it; a function that can be pickled, because worker processes call it
+    version: changes with the content of the image; None: the file at `path` tells
+    path: its file; None: it lies inside another file
+    """
 
     name: str
     open: Callable[[], BinaryIO]
+    version: str | None = None
+    path: Path | None = None
 
     @classmethod
     def from_path(cls, path: Path) -> Self:
         """Return the picture of an image file."""
-        return cls(printable_path(path), partial(open_regular, path))
+        return cls(printable_path(path), partial(open_regular, path), path=path)
+
+    @property
+    def state(self) -> str:
+        """Text that changes with the content of the image; its pixels are not read."""
+        if self.path is None:
+            return f"{self.name} {self.version}"
+        try:
+            found = self.path.stat()
+        except OSError:
+            return f"{self.name} missing"
+        return f"{self.name} {found.st_size} {found.st_mtime_ns}"
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -90,17 +111,36 @@ class Pictures:
 
 
 def read_pictures(
-    pictures: Sequence[Picture], spec: DataSpec, on_progress: CountCallback
-) -> tuple[NDArray[np.uint8], dict[int, str]]:
+    pictures: Sequence[Picture], spec: DataSpec, on_progress: CountCallback, *, survey: bool = True
+) -> "tuple[NDArray[np.uint8] | LazyImages, dict[int, str]]":
     """Read (N, 3, H, W) images; return them, and the reason of each broken image by position.
 
-    The size is `spec.size`, else `common_size`, else 64 pixels. A broken image is black; raise if
+    Images that would take too much memory are only looked at, and read again when needed. The size
+    is `spec.size`, else `common_size`, else 64 pixels. A broken image is black; raise if
     there is one and not `spec.skip_broken`.
+
+    survey: whether images that are not kept are looked at, too, to find broken ones and copies
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns about odd metadata
         size = (spec.size, spec.size) if spec.size else common_size(pictures) or (SIZE, SIZE)
-    return read_resized(pictures, size, spec, on_progress)
+    if not reads_lazily(spec, size, len(pictures)):
+        return read_resized(pictures, size, spec, on_progress)
+    from ulc.data.lazy.images import LazyImages
+
+    images = LazyImages.of(pictures, size)
+    if not survey and not spec.skip_broken:
+        return images, {}
+    broken = images.reader.survey(on_progress).broken
+    check_broken(broken, pictures, spec)
+    return images, broken
+
+
+def reads_lazily(spec: DataSpec, size: Size, count: int) -> bool:
+    """Whether images are read when they are needed: as `spec.lazy` says, else by their memory."""
+    if spec.lazy is not None:
+        return spec.lazy
+    return 3 * size[0] * size[1] * count > memory_limit()
 
 
 def read_resized(
@@ -113,6 +153,12 @@ def read_resized(
         check_memory(needed, f"{len(pictures)} images of {size[0]} by {size[1]} pixels")
         images = np.zeros((len(pictures), 3, size[1], size[0]), np.uint8)
         broken = fill_images(images, pictures, on_progress)
+    check_broken(broken, pictures, spec)
+    return images, broken
+
+
+def check_broken(broken: dict[int, str], pictures: Sequence[Picture], spec: DataSpec) -> None:
+    """Raise if an image is broken and not `spec.skip_broken`, or if all are broken."""
     if broken and not spec.skip_broken:
         first, reason = next(iter(broken.items()))
         raise InputError(
@@ -124,7 +170,6 @@ def read_resized(
             f"{pictures[0].name}: not a readable image ({broken[0]}), "
             f"nor is any other of the {len(pictures)}; give at least one readable image"
         )
-    return images, broken
 
 
 def common_size(pictures: Sequence[Picture]) -> Size | None:
@@ -175,6 +220,22 @@ def fill_images(
     finally:
         pool.shutdown(cancel_futures=True)
     return broken
+
+
+def decode_pictures(
+    pictures: Sequence[Picture], size: Size
+) -> tuple[NDArray[np.uint8], dict[int, str]]:
+    """Read (B, H, W, 3) pixels; return them, and the reason of each broken image by position."""
+    pixels = np.zeros((len(pictures), size[1], size[0], 3), np.uint8)
+    broken = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for place, picture in enumerate(pictures):
+            try:
+                pixels[place] = read_pixels(picture, size).transpose(1, 2, 0)
+            except Exception as error:  # Pillow can raise any error
+                broken[place] = describe_failure(error)
+    return pixels, broken
 
 
 def describe_failure(error: Exception) -> str:

@@ -11,6 +11,7 @@ from ulc.storage.memory import check_memory
 from ulc.typing import Integers
 
 if TYPE_CHECKING:
+    from ulc.data.lazy.images import LazyImages
     from ulc.data.sources.pictures import Picture
     from ulc.data.table_encoding import TableEncoding
     from ulc.data.text.encoding import TextEncoding
@@ -21,11 +22,14 @@ class Source:
     """A data set as read from a source.
 
     name: name of the data in error messages
-    inputs: (N, C, H, W) uint8 images or (N, D) float32 vectors
+    inputs: (N, C, H, W) uint8 images or (N, D) float32 vectors; `LazyImages` are images that are
+        read when they are needed
     labels: (N,) given labels, as class numbers
     true: (N,) true labels; None: unknown
     test_inputs, test_labels: a test set with true labels; None: no test set
+    valid_inputs, valid_labels: a validation set with right labels; None: no validation set
     mean, std: of each channel, for pixels in [0, 1], from the literature; None: they are measured
+    crop: height and width of the part of an image that networks see; None: the whole image
     shift: how many pixels a random crop may move an image; None: an eighth of its width
     ids: (N,) id of each row, or the full path of its image; None: rows are named by position
     verified: (N,) mask of the labels that somebody checked; None: unknown
@@ -41,11 +45,11 @@ class Source:
     """
 
     name: str
-    inputs: NDArray[Any]
+    inputs: "NDArray[Any] | LazyImages"
     labels: Integers
     class_names: tuple[str, ...]
     true: Integers | None = None
-    test_inputs: NDArray[Any] | None = None
+    test_inputs: "NDArray[Any] | LazyImages | None" = None
     test_labels: Integers | None = None
     mean: tuple[float, ...] | None = None
     std: tuple[float, ...] | None = None
@@ -61,6 +65,9 @@ class Source:
     warnings: tuple[str, ...] = ()
     pictures: "tuple[Picture, ...] | None" = None
     embedding: dict[str, NDArray[Any]] | None = None
+    valid_inputs: "NDArray[Any] | LazyImages | None" = None
+    valid_labels: Integers | None = None
+    crop: int | None = None
 
     def __post_init__(self) -> None:
         check_inputs(self.inputs, f"{self.name}: inputs")
@@ -119,7 +126,7 @@ def check_unique(ids: tuple[str, ...], where: str) -> None:
             )
 
 
-def check_inputs(inputs: NDArray[Any], what: str) -> None:
+def check_inputs(inputs: "NDArray[Any] | LazyImages", what: str) -> None:
     """Raise unless `inputs` are uint8 images or vectors of finite numbers.
 
     what: name of the inputs in the error message
@@ -130,7 +137,7 @@ def check_inputs(inputs: NDArray[Any], what: str) -> None:
         )
     if inputs.ndim == 4 and inputs.dtype != np.uint8:
         raise InputError(f"{what} are images of type {inputs.dtype}; give them as uint8, 0 to 255")
-    if inputs.ndim == 2:
+    if isinstance(inputs, np.ndarray) and inputs.ndim == 2:
         if inputs.dtype.kind not in "biuf":
             raise InputError(f"{what} are vectors of type {inputs.dtype}; give them as numbers")
         bad = ~np.isfinite(inputs).all(axis=1)

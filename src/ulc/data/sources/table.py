@@ -3,6 +3,7 @@
 import csv
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,7 @@ import pandas as pd
 from ulc.config import DataSpec
 from ulc.data.sources.frame import (
     ColumnRoles,
+    has_text,
     image_column,
     image_paths,
     labelled_rows,
@@ -41,17 +43,36 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     roles = ColumnRoles.choose(list(table.columns), spec, where)
     labelled = labelled_rows(table, roles, where)
     table = table[labelled]
-    notes = read_annotations(table, roles, where)
     image = image_column(table, spec)
+    needed = (roles.label, *(roles.features if image is None else (image,)))
+    test = None if spec.test is None else read_test_table(Path(spec.test), needed, spec)
+    notes = read_annotations(table, roles, where, test)
     if image is None:
-        source = vector_source(where, table, roles, notes, spec)
+        source = vector_source(where, table, roles, notes, spec, test)
         return leave_out_unlabelled(replace(source, notes=(*how, *source.notes)), labelled)
     paths = image_paths(table[image], path.parent, f"{where}: column '{image}'")
-    pictures = Pictures(list(map(Picture.from_path, paths)))
+    tested = [] if test is None else image_paths(test[image], Path(spec.test or "").parent, where)
+    pictures = Pictures(list(map(Picture.from_path, paths)), list(map(Picture.from_path, tested)))
     if notes.ids is None:
         notes = replace(notes, ids=tuple(picture.name for picture in pictures.train))
     source = pictures.to_source(where, notes, spec, on_progress)
     return leave_out_unlabelled(replace(source, notes=how), labelled)
+
+
+def read_test_table(path: Path, needed: Sequence[str], spec: DataSpec) -> pd.DataFrame:
+    """Read the labelled rows of a test set's table, which must have the columns `needed`."""
+    table = read_table(path, spec)
+    missing = [name for name in needed if name not in table]
+    if missing:
+        raise InputError(
+            f"--test {path}: no column '{missing[0]}', which the training table has; add it"
+        )
+    table = table[has_text(table[needed[0]])]
+    if len(table) == 0:
+        raise InputError(
+            f"--test {path}: no row has a label in the column '{needed[0]}'; fill some"
+        )
+    return table
 
 
 def read_table(path: Path, spec: DataSpec | None = None) -> pd.DataFrame:

@@ -84,7 +84,8 @@ def warn_of_similar_names(names: Sequence[str]) -> Iterator[str]:
 
 def warn_of_copies(source: Source) -> Iterator[str]:
     """Warn of identical rows that have different labels."""
-    copies = find_copies(source.inputs, source.nearly_empty)
+    inputs = source.inputs if isinstance(source.inputs, np.ndarray) else source.inputs.digests
+    copies = find_copies(inputs, source.nearly_empty)
     conflicts = np.flatnonzero(copies.in_conflict(source.labels))
     if len(conflicts) == 0:
         return

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ulc.algorithms import find_algorithm
-from ulc.config import DataSpec, NetworkSpec, RunSpec, merge
+from ulc.config import DataSpec, NetworkSpec, RunSpec, checked, merge
 from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError
 from ulc.experiments.grid import Cell
@@ -35,6 +35,7 @@ class PaperSweep:
     data: the data by data set
     left_out: titles of the data sets whose columns are left out because no data are given
     network: name of the network; None: that of the scale
+    weights: file of initial weights of a ResNet-50; None: those of the preset
     epochs: number of epochs; None: those of the presets
     options: options of the user for all methods, which override those of the presets
     tuned: options by the title of a column and by algorithm, as `ulc tune` has chosen them
@@ -46,6 +47,7 @@ class PaperSweep:
     columns: tuple[Column, ...]
     data: Mapping[str, DataSpec]
     network: str | None = None
+    weights: str | None = None
     epochs: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     tuned: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
@@ -79,7 +81,7 @@ class PaperSweep:
             data=self.data[column.data],
             imbalance=column.imbalance,
             noise=column.noise if frozen is None else frozen.noise,
-            network=NetworkSpec(name=self.network or self.scale.network),
+            network=self.network_of(column),
             options=merge(merge(options, row.options), self.options),
             seed=seed,
             **({} if self.epochs is None else {"epochs": self.epochs}),
@@ -88,6 +90,11 @@ class PaperSweep:
         if row.until == "warm-up":
             return spec.model_copy(update={"epochs": spec.options["warmup_epochs"] + 1})
         return spec
+
+    def network_of(self, column: Column) -> NetworkSpec:
+        """The network for a column's data set; "auto": that of the preset."""
+        name = self.network or self.scale.networks.get(column.data, self.scale.network)
+        return checked(NetworkSpec, {"name": name, "weights": self.weights}, where="--weights")
 
 
 def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has defaults)
@@ -98,30 +105,32 @@ def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has de
     only: Sequence[str] = (),
     also: Sequence[str] = (),
     network: str | None = None,
+    weights: str | None = None,
     epochs: int | None = None,
     options: Mapping[str, Any] | None = None,
     tuned: Mapping[str, Mapping[str, Mapping[str, Any]]] | None = None,
 ) -> PaperSweep:
-    """The trainings of a table or figure of the paper, for `ulc.sweep`.
+    """Plan the trainings of a table or figure of the paper, for `ulc.sweep`.
 
-    name: table1, table2, table4 or figure1 to figure4
-    data: the data by data set, such as {"cifar10": …, "cifar100": …}; or one path, which is
-        CIFAR-10. Columns of other data sets are left out. Scale `paper`: folders of the official
-        files; scale `cpu`: npz files of frozen features
+    name: table1 to table4 or figure1 to figure4
+    data: the data by data set, such as {"cifar10": …, "cifar100": …}; or one path, which is the
+        first data set of the table. Columns of other data sets are left out. Scale `paper`:
+        folders of the official files; scale `cpu`: npz files of frozen features
     scale: "paper" (PreAct ResNet-18, 300 epochs) or "cpu" (frozen features, 24 epochs)
     only: names of methods, data sets, noise (symmetric:0.5) and imbalance (half:10); only cells
         that have one of each kind that is named are trained
     also: further algorithms or variants, each as a row
     network, epochs: in place of those of the scale
+    weights: file of initial weights of a ResNet-50 (table3); None: ImageNet, by torchvision or timm
     options: options of all methods, which override those of the presets
     tuned: options by the title of a column and by algorithm, as `ulc tune` has chosen them
     """
     grid, chosen = paper_grid(name), find_scale(scale)
-    if grid.unsupported is not None:
-        raise InputError(f"{name}: {grid.unsupported}")
-    sets = {"cifar10": data} if isinstance(data, str | Path) else data
+    only_set = grid.columns[0].data  # where a grid has several data sets, the first is CIFAR-10
+    sets = {only_set: data} if isinstance(data, str | Path) else data
     specs = {each: find_data(each, path, chosen, scale) for each, path in sets.items()}
-    every = (*grid.rows, *(Row(title=each, method=each) for each in also))
+    trained = (row for row in grid.rows if row.trained)
+    every = (*trained, *(Row(title=each, method=each) for each in also))
     rows, columns = choose(name, every, grid.columns, only)
     known = tuple(column for column in columns if column.data in specs)
     if not rows or not known:
@@ -133,6 +142,7 @@ def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has de
         columns=known,
         data=specs,
         network=network,
+        weights=None if weights is None else str(Path(weights).absolute()),
         epochs=epochs,
         options=dict(options or {}),
         tuned=dict(tuned or {}),
@@ -141,7 +151,10 @@ def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has de
 
 
 def find_data(name: str, path: str | Path, scale: Scale, scale_name: str) -> DataSpec:
-    """The spec of the data that stand for a data set; raise an InputError if they cannot be."""
+    """The spec of the data at `path` for the data set `name`.
+
+    Raise an InputError if they are not the kind of data that the scale needs.
+    """
     if name not in scale.kinds:
         raise InputError(f"no data set is called '{name}'; known: {', '.join(scale.kinds)}")
     kind, where = scale.kinds[name], Path(path)
@@ -157,7 +170,7 @@ def find_data(name: str, path: str | Path, scale: Scale, scale_name: str) -> Dat
 
 
 def check_classes(path: Path, name: str) -> None:
-    """Raise an InputError if the labels of an npz file are not those of the data set."""
+    """Raise an InputError if an npz file has not as many classes as the data set."""
     try:
         labels = read_npz(path, lambda each: each == "y").get("y")
     except ValueError as error:
@@ -173,7 +186,10 @@ def check_classes(path: Path, name: str) -> None:
 def choose(
     name: str, rows: Sequence[Row], columns: Sequence[Column], only: Sequence[str]
 ) -> tuple[tuple[Row, ...], tuple[Column, ...]]:
-    """The rows and columns that have one of the names of each kind in `only`.
+    """Select rows and columns by the names in `only`.
+
+    Names have four kinds: method, data set, noise, imbalance. A row or column is kept if, for each
+    kind that `only` names, it has one of these names.
 
     name: of the grid, for the message
     """

@@ -66,8 +66,9 @@ class Row(Spec):
     """A row: a method with its options, and the paper's numbers in %, one for each column.
 
     method: name of an algorithm or variant
+    trained: whether it can be trained; false: there is only the number of the paper
     told: the option that gets the column's true share of wrong labels; None: no option
-    until: "warm-up": training ends after the first epoch behind the warm-up
+    until: "warm-up": training ends after the first epoch that follows the warm-up
     best, last: numbers of the paper; None: the paper has none
     deviation: standard deviations of `last`; None: the paper has none
     """
@@ -75,6 +76,7 @@ class Row(Spec):
     title: str
     method: str
     options: dict[str, Any] = Field(default_factory=dict)
+    trained: bool = True
     told: str | None = None
     until: Literal["warm-up", "end"] = "end"
     best: tuple[Percent, ...] | None = None
@@ -85,7 +87,8 @@ class Row(Spec):
 class Oddity(Spec):
     """A remark on numbers of the paper that look odd.
 
-    rows: titles of the rows; columns: their numbers, counted from 1; None: all columns
+    rows: titles of the rows; columns: positions of the columns, counted from 1; None: all columns
+    scores: which of the two numbers of a cell it concerns
     """
 
     text: str
@@ -95,10 +98,7 @@ class Oddity(Spec):
 
 
 class PaperGrid(Spec):
-    """A table or figure of the paper: all its cells, and its numbers.
-
-    unsupported: why it cannot be trained; None: it can
-    """
+    """A table or figure of the paper: all its cells, and its numbers."""
 
     name: str
     title: str
@@ -106,7 +106,6 @@ class PaperGrid(Spec):
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     oddities: tuple[Oddity, ...] = ()
-    unsupported: str | None = None
 
     @model_validator(mode="after")
     def _numbers_fit(self) -> Self:
@@ -127,7 +126,7 @@ class PaperGrid(Spec):
         return None if math.isnan(value) else value
 
     def remarks(self, row: Row, column: Column, score: Score) -> list[int]:
-        """The numbers (from 0) of the oddities that concern a number of the paper."""
+        """Positions in `oddities` of the remarks on one number of the paper."""
         place = self.columns.index(column) + 1
         return [
             number
@@ -141,13 +140,15 @@ class PaperGrid(Spec):
 class Scale(Spec):
     """A scale at which grids are trained.
 
-    network: name of the network; kinds: the data source for each data set
+    network: name of the network; networks: by data set, in place of `network`
+    kinds: the data source for each data set
     give: what the user gives for a data set
     """
 
     about: str
     network: str
     kinds: dict[str, str]
+    networks: dict[str, str] = Field(default_factory=dict)
     give: str
 
 
@@ -170,7 +171,7 @@ def find_scale(name: str) -> Scale:
 
 @cache
 def option_sources() -> Mapping[str, Mapping[str, str]]:
-    """Whence each hyper-parameter is: for each algorithm, by the name of the option."""
+    """The source of each hyper-parameter, by algorithm and by the name of the option."""
     content = read_file("sources.toml")
     shared = content.pop("shared")
     return {algorithm: shared | own for algorithm, own in content.items()}

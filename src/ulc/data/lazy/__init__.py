@@ -1,0 +1,1 @@
+"""Images that are read when they are needed: worker processes decode, a cache on disk keeps."""

@@ -1,0 +1,93 @@
+"""Every phase of every algorithm takes steps with the networks for images, at paper settings.
+
+Epochs are cut to five, and the stages of the presets with them; images have 8 × 8 pixels.
+"""
+
+import numpy as np
+import pytest
+import torch
+
+from ulc.algorithms import ALGORITHMS, configure, find_algorithm
+from ulc.config import DataSpec, NoiseSpec, RunSpec, merge
+from ulc.data.augment import strong_augmentation, weak_augmentation
+from ulc.data.preprocessing import Preprocessing
+from ulc.data.sources.source import Source
+from ulc.data.training import TensorData
+from ulc.networks import network_maker
+from ulc.networks.preact_resnet import PreActResNet18
+from ulc.settings.variants import VARIANTS, variant
+
+EPOCHS = 5
+STAGES = {  # options that count the epochs of the phases before the last one
+    "ce": (),
+    "coteaching_plus": ("agree_epochs",),
+    "pencil": ("backbone_epochs", "correcting_epochs"),
+    "meta_learning": ("pretrain_epochs", "delay_epochs"),
+    "m_correction": ("warmup_epochs", "dynamic_epochs", "cooling_epochs"),
+    "dividemix": ("warmup_epochs",),
+    "elr_plus": (),
+    "ulc": ("warmup_epochs",),
+    "ulc-fixmatch": ("warmup_epochs",),
+    "ulc_plus": ("cross_epochs",),  # the warm-up is a part of them
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(3), 4)
+    inputs = rng.integers(0, 120, (12, 3, 8, 8), np.uint8) + 60 * labels[:, None, None, None]
+    source = Source("stub", inputs.astype(np.uint8), labels, class_names=("a", "b", "c"))
+    preprocessing = Preprocessing.fit(source)
+    return TensorData(
+        stored=preprocessing.stored(source.inputs),
+        given=torch.from_numpy(np.where(np.arange(12) % 5, labels, (labels + 1) % 3)),
+        num_classes=3,
+        seed=0,
+        preprocessing=preprocessing,
+        augment=weak_augmentation(preprocessing.shape),
+        strong=strong_augmentation(preprocessing.shape),
+    )
+
+
+def build(method, network, data):
+    base = RunSpec(data=DataSpec(source="cifar10"), noise=NoiseSpec(kind="symmetric", rate=0.5))
+    spec = variant(base, method, epochs=EPOCHS)
+    cheap = {"batch_size": 6, "warmup_batch_size": 6, "tasks": 2}
+    small = {key: value for key, value in cheap.items() if key in fields(method)}
+    options = merge(spec.options, small)
+    shape = data.preprocessing.shape
+    name = spec.network.model_copy(update={"name": network or spec.network.name})
+    new_network = network_maker(name, shape, 3, torch.device("cpu"))
+    algorithm = find_algorithm(spec.algorithm)
+    return algorithm.build(configure(spec.algorithm, options), data, new_network), options
+
+
+def fields(method):
+    algorithm, _ = VARIANTS.get(method, (method, {}))
+    return find_algorithm(algorithm).config_class.model_fields
+
+
+def test_every_algorithm_is_here():
+    assert set(ALGORITHMS) <= set(STAGES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", [None, "narrow_resnet"], ids=["of the preset", "narrow_resnet"])
+@pytest.mark.parametrize("method", STAGES)
+def test_every_phase_takes_steps(method, network, data):
+    algorithm, options = build(method, network, data)
+    if network is None:
+        assert isinstance(algorithm.networks()[0].backbone, PreActResNet18)
+    assert all(options[stage] >= 1 for stage in STAGES[method])
+    assert sum(options[stage] for stage in STAGES[method]) < EPOCHS
+    assert options.get("warmup_epochs", 0) < options.get("cross_epochs", EPOCHS)
+    records = []
+    for epoch in range(EPOCHS):
+        before = [each.clone() for each in algorithm.networks()[0].parameters()]
+        records.append(algorithm.run_epoch(epoch))
+        after = algorithm.networks()[0].parameters()
+        assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True)), epoch
+    for record in records:
+        assert all(np.isfinite(value) for value in record.values()), record
+    assert algorithm.judge().clean_probability.shape == (12,)

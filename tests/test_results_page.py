@@ -1,0 +1,117 @@
+"""Tables of the documentation come from records, and no record is of outdated settings."""
+
+import json
+
+import matplotlib
+import pytest
+
+from benchmarks import grid_records, results_page
+from benchmarks.differences import difference_table
+from benchmarks.grid_records import RESULTS, read_curves, read_records
+from benchmarks.recorded_runs import is_stale, nest_curves, read_runs
+from benchmarks.results_figures import IMAGES, draw_all
+from benchmarks.results_page import chosen_runs, fill, make_table
+from ulc.errors import InputError
+from ulc.experiments.figures import render
+
+DRAWN_WITH = "3.11.2"  # another matplotlib draws other bytes
+SETTINGS = sorted(path.stem for path in RESULTS.glob("*.jsonl"))
+
+
+def test_the_documentation_has_the_tables_of_the_records():
+    try:
+        results_page.main(["--check"])
+    except SystemExit as end:
+        pytest.fail(f"run `python -m benchmarks results_page`: {end}")
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_every_record_is_of_the_settings_of_today(setting):
+    stale = [
+        f"{record['method']} {record['changes']} seed {record['seed']}"
+        for record in read_records(RESULTS / f"{setting}.jsonl")
+        if is_stale(record)
+    ]
+    assert not stale, "train them again with `python -m benchmarks grid --again`"
+
+
+def test_a_record_of_other_settings_is_stale():
+    (first, *_) = read_records(RESULTS / f"{SETTINGS[0]}.jsonl")
+    assert not is_stale(first)
+    assert is_stale(first | {"changes": ["batch_size=7"]})
+
+
+def test_only_what_stands_between_the_comments_is_replaced(monkeypatch):
+    monkeypatch.setitem(results_page.TABLES, "means", lambda name: f"table of {name}")
+    page = "a\n<!-- records: means x -->\nold\n<!-- end of records -->\nb"
+    new = "a\n<!-- records: means x -->\n\ntable of x\n\n<!-- end of records -->\nb"
+    assert fill(page) == new
+    assert fill(new) == new
+
+
+def test_an_unknown_table_is_an_error_that_names_the_known_ones():
+    with pytest.raises(InputError, match="means, paired"):
+        make_table(["medians", "x"])
+
+
+def test_nested_curves_are_the_records_that_they_came_from():
+    records = [
+        {"epoch": 0, "labels": {"auc": 0.5, "small": {"auc": 0.25}}},
+        {"epoch": 1, "labels": {"auc": 0.75, "small": {"auc": 1.0}}},
+    ]
+    assert nest_curves(read_curves(records)) == records
+
+
+def test_differences_are_paired_by_seed_and_tested_over_all_settings(tmp_path):
+    def record(setting, method, seed, accuracy):
+        scores = {"best_on_test": 0.9, "last": {"accuracy": accuracy}}
+        return {"setting": setting, "method": method, "changes": [], "seed": seed,
+                "training": scores}  # fmt: skip
+
+    for setting, gains in (("demonstration", (0.1, 0.3)), ("features-1to10-50", (0.2,))):
+        lines = [record(setting, "ce", 9, 0.0)]  # a seed that the other method has not
+        for seed, gain in enumerate(gains):
+            lines += [record(setting, "ce", seed, 0.5), record(setting, "ulc", seed, 0.5 + gain)]
+        grid_records.update_records(tmp_path / f"{setting}.jsonl", lambda _, new=lines: new)
+    table = difference_table("ulc", "ce", ["accuracy", "fall", "auc"], tmp_path)
+    rows = [line.strip("| ").split(" | ")[1:] for line in table.splitlines()[2:]]
+    assert rows == [
+        ["2", "+20.0 ± 10.0", "-20.0 ± 10.0", "–"],
+        ["1", "+20.0", "-20.0", "–"],
+        ["3", "+20.0 ± 5.8 (p = 0.074)", "-20.0 ± 5.8 (p = 0.074)", "–"],
+    ]
+    with pytest.raises(InputError, match="no setting has records"):
+        difference_table("ulc", "pencil", ["accuracy"], tmp_path)
+    with pytest.raises(InputError, match="no measure is called 'speed'"):
+        difference_table("ulc", "ce", ["speed"], tmp_path)
+
+
+def test_a_paper_table_takes_searched_options_where_there_are_some(tmp_path):
+    def record(method, *, searched, changes):
+        (known, *_) = read_records(RESULTS / "features-1to10-50.jsonl")
+        return known | {"method": method, "searched": searched, "changes": changes}
+
+    lines = [
+        record("ce", searched=False, changes=[]),
+        record("ce", searched=True, changes=["sgd.lr=0.05"]),
+        record("ce", searched=False, changes=["epochs=3"]),
+        record("ulc", searched=False, changes=[]),
+    ]
+    grid_records.update_records(tmp_path / "features-1to10-50.jsonl", lambda _: lines)
+    kept = chosen_runs(read_runs(["features-1to10-50"], tmp_path))
+    assert [(run.record["method"], run.record["changes"]) for run in kept] == [
+        ("ce", ["sgd.lr=0.05"]),
+        ("ulc", []),
+    ]
+    assert json.dumps(kept[0].spec.content)
+
+
+def test_the_figures_of_the_documentation_are_those_of_the_records():
+    drawn = dict(draw_all())
+    assert {"figure1", "figure2"} <= set(drawn)
+    for name, figure in drawn.items():
+        path = IMAGES / f"{name}.svg"
+        if matplotlib.__version__ == DRAWN_WITH:
+            assert path.read_bytes() == render(figure, "svg"), name
+        else:
+            assert path.is_file()
