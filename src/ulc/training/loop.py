@@ -10,7 +10,7 @@ from ulc.algorithms.base import Algorithm
 from ulc.blocks.averages import Averages
 from ulc.labels.judgement import Judgement
 from ulc.storage.run_folder import Records
-from ulc.training.divergence import check_values
+from ulc.training.divergence import StepCheck, check_values
 from ulc.training.inference import judge_labels
 
 
@@ -83,9 +83,11 @@ def train(
     records = list(records or ())
     for number in epochs:
         began, processor = time.perf_counter(), time.process_time()
-        algorithm.on_step = step_callback(number, observers)
+        check = StepCheck(number, algorithm.data)
+        algorithm.on_step = step_callback(number, observers, check)
         values = algorithm.run_epoch(number)
         algorithm.on_step = None
+        check.look()
         check_values(values, number)
         ended = time.perf_counter()
         seconds = {"train": ended - began, "processor": time.process_time() - processor}
@@ -100,10 +102,13 @@ def train(
     return records
 
 
-def step_callback(epoch: int, observers: Sequence[Observer]) -> Callable[[Averages], None]:
-    """A callback for `Algorithm.on_step` that calls `on_step` of all observers."""
+def step_callback(
+    epoch: int, observers: Sequence[Observer], check: StepCheck
+) -> Callable[[Averages], None]:
+    """A callback for `Algorithm.on_step` that calls `on_step` of the check and all observers."""
 
     def on_step(averages: Averages) -> None:
+        check.on_step(averages)
         for observer in observers:
             observer.on_step(epoch, averages)
 
