@@ -1,6 +1,6 @@
 """Mutation testing of blocks, labels and storage: are small changes of the code noticed by tests?
 
-python -m benchmarks mutants [--count 400] [--seed 0] [--again] [--list] [--out FILE.jsonl]
+python -m benchmarks mutants [--count 400] [--seed 0] [--own] [--again] [--list] [--out FILE]
 
 Mutants are drawn by the seed among all changes of comparisons, arithmetic, numbers, truth values
 and returned values (`mutations.py`). Each runs against the tests of its module in a forked process,
@@ -53,6 +53,7 @@ def main(argv: list[str]) -> None:
     )
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--own", action="store_true", help="only the tests of its module: fast")
     parser.add_argument("--again", action="store_true", help="repeat those that survived")
     parser.add_argument("--list", action="store_true", help="run nothing; list those that survived")
     parser.add_argument("--out", type=Path, default=RECORDS)
@@ -61,21 +62,22 @@ def main(argv: list[str]) -> None:
     records = read_records(options.out)
     if not options.list:
         import_heavy()
-        check_tests_pass()
+        check_tests_pass(own_only=options.own)
         for mutant in chosen:
             old = records.get(key(mutant))
             if old is None or (options.again and old["outcome"] == "survived"):
-                records[key(mutant)] = record = judge(mutant)
+                records[key(mutant)] = record = judge(mutant, own_only=options.own)
                 write_records(options.out, records)
                 print(record["outcome"], f"{record['seconds']:.0f} s", describe(record), flush=True)
     print_summary([records[key(mutant)] for mutant in chosen if key(mutant) in records])
 
 
-def check_tests_pass() -> None:
+def check_tests_pass(*, own_only: bool) -> None:
     """Exit unless all tests pass on the code as it is, run as they are run on a mutant."""
     for package in PACKAGES:
         unchanged = Mutant(f"{package}/__init__.py", line=1, place=-1, change="")
-        outcome = run_tests(unchanged, other_tests(unchanged))
+        tests = [f"tests/{package}"] if own_only else other_tests(unchanged)
+        outcome = run_tests(unchanged, tests)
         if outcome != "survived":
             sys.exit(f"the tests of {package} fail without any change ({outcome})")
 
@@ -93,11 +95,11 @@ def key(mutant: Mutant) -> str:
     return f"{mutant.path} {mutant.place} {digest}"
 
 
-def judge(mutant: Mutant) -> dict[str, Any]:
+def judge(mutant: Mutant, *, own_only: bool) -> dict[str, Any]:
     """Run the tests on a mutant; return its record."""
     began = time.perf_counter()
     outcome = "survived"
-    for tests in (own_tests(mutant), other_tests(mutant)):
+    for tests in (own_tests(mutant), [] if own_only else other_tests(mutant)):
         outcome = run_tests(mutant, tests) if tests else "survived"
         if outcome != "survived":
             break

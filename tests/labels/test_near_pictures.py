@@ -116,3 +116,11 @@ def test_too_many_close_hashes_are_said(monkeypatch, photographs, limit):
     found = find_near_pictures(images)
     assert not found.complete
     assert len(found.groups.rows) == 0
+
+
+def test_hashes_are_compared_up_to_the_bound_and_not_beyond(monkeypatch):
+    """Four equal hashes are 16 pairs in each of five bands."""
+    hashes = np.full(4, 7, np.uint64)
+    for bound, complete in ((80, True), (79, False)):
+        monkeypatch.setattr(near_pictures, "MOST_COMPARED", bound)
+        assert all(pairs is not None for pairs in close_pairs(hashes)) == complete

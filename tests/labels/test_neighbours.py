@@ -132,3 +132,10 @@ def test_principal_axes_are_orthonormal_and_their_variances_are_shares():
     assert (axes[np.abs(axes).argmax(0), range(3)] > 0).all()
     _, none = neighbours.principal_axes(np.ones((5, 2)), 2)
     assert none.tolist() == [0, 0]
+
+
+def test_outliers_come_farthest_first():
+    distance = np.random.default_rng(0).uniform(1, 1.1, 100)
+    distance[[3, 50, 70]] = 20, 40, 30
+    assert neighbours.lonely_places(distance).tolist() == [50, 70, 3]
+    assert neighbours.lonely_places(np.ones(100)).tolist() == []
