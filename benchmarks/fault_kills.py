@@ -128,7 +128,7 @@ def start(job: Callable[[], object], write: int | None) -> int:
     if child:
         return child
     try:
-        os.setsid()
+        os.setpgrp()
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)

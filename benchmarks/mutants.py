@@ -149,7 +149,7 @@ def run_here(mutant: Mutant, tests: list[str]) -> int:
     """Run tests in this process with the mutant in place of its file; return the exit code."""
     import pytest
 
-    os.setsid()
+    os.setpgrp()  # so that all its processes can be ended
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
