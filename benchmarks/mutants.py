@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -110,11 +111,12 @@ def judge(mutant: Mutant, *, own_only: bool) -> dict[str, Any]:
 def own_tests(mutant: Mutant) -> list[str]:
     """Return the test files of the package's folder that name the module."""
     package, module = Path(mutant.path).parent.name, Path(mutant.path).stem
+    named = re.compile(rf"ulc\.{package}(\.| import (.*\W)?){module}\b")
     files = sorted((ROOT / "tests" / package).glob("test_*.py"))
     return [
         str(path.relative_to(ROOT))
         for path in files
-        if path.stem == f"test_{module}" or f"ulc.{package}.{module}" in path.read_text("utf-8")
+        if path.stem == f"test_{module}" or named.search(path.read_text("utf-8"))
     ]
 
 
