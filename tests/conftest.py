@@ -78,8 +78,10 @@ def check_host(host, hosts):
 
 
 def is_this_machine(host):
+    if host in ("", "localhost", socket.gethostname()):
+        return True
     try:
-        return host in ("", "localhost") or ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:  # a name
         return False
 
