@@ -33,6 +33,7 @@ from ulc.auditing.workspace import Workspace
 from ulc.errors import InputError
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.prior import with_prior
+from ulc.settings.automatic import Size
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training import run as run_module
 
@@ -261,7 +262,7 @@ def test_choices_follow_the_size():
         choices.choose_held_out(spec, np.arange(rows) % 2)[0] for rows in (100, 5_000, 100_000)
     ]
     assert shares == [0.2, 0.1, 0.02]
-    epochs = [choices.choose_epochs(spec, (4,), rows)[0] for rows in (270, 4_500, 54_000)]
+    epochs = [choices.choose_epochs(spec, Size((4,), rows, 3))[0] for rows in (270, 4_500, 54_000)]
     assert epochs == sorted(epochs, reverse=True)
     assert epochs[-1] == 12
 

@@ -21,10 +21,10 @@ from torch import nn
 
 from stub_data import LABEL_COLUMNS
 from ulc import InputError, Judgement, NoisyLabelClassifier, ULCClassifier
-from ulc.algorithms import ALGORITHMS
+from ulc.algorithms import ALGORITHMS, configure
 from ulc.data.held_out import draw_held_out
 from ulc.labels.unseen import judge_unseen
-from ulc.settings.automatic import settings
+from ulc.settings.automatic import Size, settings
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "estimator.md").read_text()
 FRUIT = np.array(["apple", "banana", "cherry"])
@@ -566,15 +566,24 @@ def test_a_mask_that_does_not_fit_is_refused(verified):
     ],
 )
 def test_epochs_and_batches_are_sized_to_the_data(count, shape, batch, epochs):
-    spec = settings("ce", shape, count, None, None)
+    spec = settings("ce", Size(shape, count, 3), None, None)
     assert (spec.options["batch_size"], spec.epochs) == (batch, epochs)
 
 
 def test_what_the_user_says_goes_before():
     own = {"batch_size": 7, "doubtful_weight": 3.0, "warmup_epochs": 2}
-    assert own.items() <= settings("ulc", (4,), 100, 5, own).options.items()
-    assert settings("ulc", (4,), 100, 5, None).options["doubtful_weight"] == 1
-    assert settings("ulc", (4,), 5_000, 5, None).options["doubtful_weight"] == 5  # the preset
+    assert own.items() <= settings("ulc", Size((4,), 100, 3), 5, own).options.items()
+    assert settings("ulc", Size((4,), 100, 3), 5, None).options["doubtful_weight"] == 1
+    assert settings("ulc", Size((4,), 5_000, 3), 5, None).options["doubtful_weight"] == 5  # preset
+
+
+@pytest.mark.parametrize(
+    ("rows", "classes", "folds"),
+    [(2_999, 10, 5), (3_000, 10, 2), (19_999, 1_000, 5), (20_000, 1_000, 2)],
+)
+def test_few_rows_in_all_or_of_a_class_have_five_folds(rows, classes, folds):
+    options = settings("ulc_plus", Size((4,), rows, classes), 5, None).options
+    assert configure("ulc_plus", options).folds == folds
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from ulc.config import NetworkSpec
 from ulc.data.held_out import count_held_out
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
-from ulc.settings.automatic import settings
+from ulc.settings.automatic import Size, settings
 from ulc.typing import Integers
 
 if TYPE_CHECKING:
@@ -90,21 +90,19 @@ def choose_network(
     return chosen, Choice("network", name, why, "--network")
 
 
-def choose_epochs(
-    spec: AuditSpec, shape: tuple[int, ...], training_rows: int
-) -> tuple[int, Choice]:
-    """Epochs of both trainings, for so many rows of this shape to learn from."""
+def choose_epochs(spec: AuditSpec, size: Size) -> tuple[int, Choice]:
+    """Epochs of both trainings, for data of this size."""
     if spec.epochs is not None:
         return spec.epochs, Choice("epochs", str(spec.epochs), SET_BY_USER, "--epochs")
-    preset = settings("ulc_plus", shape, training_rows, None, spec.options)
-    if len(shape) == 1:
-        steps = max(1, training_rows // preset.options["batch_size"])
+    preset = settings("ulc_plus", size, None, spec.options)
+    if len(size.shape) == 1:
+        steps = max(1, size.rows // preset.options["batch_size"])
         epochs = max(FEWEST_VECTOR_EPOCHS, math.ceil(VECTOR_STEPS / steps))
         epochs = min(MOST_VECTOR_EPOCHS, epochs)
         least = math.ceil(FEWEST_VECTOR_STEPS / steps)
         epochs = max(epochs, min(MOST_EPOCHS_FOR_FEW_STEPS, least))
-        why = f"{epochs * steps} steps for {training_rows} rows"
+        why = f"{epochs * steps} steps for {size.rows} rows"
     else:
         epochs = preset.epochs
-        why = f"the preset for images, for {training_rows} training images"
+        why = f"the preset for images, for {size.rows} training images"
     return epochs, Choice("epochs", str(epochs), why, "--epochs")

@@ -21,7 +21,7 @@ from ulc.data.sources.source import Source
 from ulc.embedding.backbones import load_backbone
 from ulc.embedding.embed import Embedder, check_images, embed
 from ulc.networks import network_maker
-from ulc.settings.automatic import settings
+from ulc.settings.automatic import Size, settings
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,15 @@ def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspac
     share, held_out_choice = choices.choose_held_out(spec, source.labels)
     network, network_choice = choices.choose_network(spec, source, workspace.device)
     training_rows = len(source.labels) - count_held_out(source.labels, share)
-    epochs, epochs_choice = choices.choose_epochs(spec, shape, training_rows)
+    size = Size(shape, training_rows, len(source.class_names))
+    epochs, epochs_choice = choices.choose_epochs(spec, size)
     new_choices = (held_out_choice, network_choice, epochs_choice)
     for choice in new_choices:
         workspace.progress.on_choice(choice)
     common = {"data": data, "network": network, "seed": spec.seed, "held_out": share}
-    plain_spec = settings("ce", shape, training_rows, epochs, None)
+    plain_spec = settings("ce", size, epochs, None)
     plain_spec = plain_spec.model_copy(update=common)
-    robust_spec = settings("ulc_plus", shape, training_rows, epochs, spec.options)
+    robust_spec = settings("ulc_plus", size, epochs, spec.options)
     robust_spec = robust_spec.model_copy(update=common)
     prepared = prepare(plain_spec, workspace.device, source=source)
     all_choices = (audit_source.choice, *new_choices)

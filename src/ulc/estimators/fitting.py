@@ -23,7 +23,7 @@ from ulc.estimators.network import Network, choose_backbone, network_name
 from ulc.labels.judgement import Judgement
 from ulc.networks import network_maker
 from ulc.networks.classifier import Classifier
-from ulc.settings.automatic import settings
+from ulc.settings.automatic import Size, settings
 from ulc.training.best_epoch import BestEpoch
 from ulc.training.collapse import CollapseMonitor
 from ulc.training.device import choose_device
@@ -141,8 +141,8 @@ def fit_rows(
     start: number of epochs that the model was trained for
     """
     learned, held_out = split_rows(rows, wanted)
-    shape = rows.inputs.shape[1:]
-    spec = settings(wanted.algorithm, shape, len(learned), wanted.epochs, wanted.options)
+    size = Size(rows.inputs.shape[1:], len(learned), len(rows.classes))
+    spec = settings(wanted.algorithm, size, wanted.epochs, wanted.options)
     config = configure(wanted.algorithm, spec.options)
     device = choose_device(wanted.device)
     if model is None:
