@@ -1,10 +1,11 @@
-"""Random kills of trainings and audits, random flips of bits in run folders; counts what comes out.
+"""Random kills of trainings and commands, random flips of bits in run folders; what comes out.
 
-python -m benchmarks faults [--kills 1000] [--flips 10000] [--seed 0]
+python -m benchmarks faults [--kills 1000] [--flips 10000] [--seed 0] [--job sweep]
 
-Kills: each algorithm and an audit are trained in a process that is killed (SIGKILL) at random
-moments and started again until it ends. The result must have the same bits as an unbroken run, and
-no temporary file, held lock or process may be left. POSIX only: the processes are forked.
+Kills: a training of each algorithm and seven commands run in a process that is killed (SIGKILL) at
+random moments, or while it writes a random file, and are started again until they end
+(`fault_kills.py`). They must leave the same files with the same bits as an unbroken one, and no
+temporary file, held lock or process. POSIX only: the processes are forked.
 
 Flips: one random bit of a random file of a finished run is flipped; `ulc show` and `ulc predict`
 must refuse the folder in one sentence or print the same bits as before. The same for a stopped run,
@@ -13,36 +14,28 @@ which is resumed (a tenth of the flips).
 
 import argparse
 import io
-import os
 import shutil
-import signal
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from ulc.algorithms import ALGORITHMS
-from ulc.auditing import audit_spec, run_audit, workspace
+from benchmarks.fault_jobs import NAMES, new_jobs, new_spec, write_data
+from benchmarks.fault_kills import kill_all
 from ulc.cli import app
-from ulc.config import DataSpec, RunSpec
 from ulc.errors import InputError
-from ulc.storage.files import TEMPORARY
 from ulc.storage.run_folder import RunFolder
 from ulc.training.loop import TrainingProgress
 from ulc.training.run import resume, run
 
-# Files whose bits do not depend on when the run was killed; records have seconds in them.
+# Files whose bits do not depend on when the run was stopped; records have seconds in them.
 RESULTS = ("model.safetensors", "model.json", "judgement.npz", "labels.csv", "health.json")
-EPOCHS = 4
 GOOD = ("noticed", "same bits")
-Job = Callable[[Path], RunFolder]
 
 
 def main(argv: list[str]) -> None:
@@ -52,108 +45,23 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--flips", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--job", choices=NAMES, action="append", help="kill this; default: all")
     options = parser.parse_args(argv)
     torch.set_num_threads(1)  # a forked process cannot use torch's threads
     rng = np.random.default_rng(options.seed)
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
         data = write_data(root)
-        kills, broken = kill_all(new_jobs(data), root, options.kills, rng)
+        jobs = new_jobs(data, root)
+        chosen = {name: jobs[name] for name in options.job or NAMES}
+        kills, broken = kill_all(chosen, root / "work", options.kills, rng)
         flips = flip_finished(data, root, options.flips, rng)
         resumed = flip_stopped(data, root, options.flips // 10, rng)
-    print(f"{kills['kills']} kills of {kills['runs']} runs: {len(broken)} broken {broken or ''}")
+    print(f"{kills.total()} kills, {len(broken)} broken: {dict(kills)}", *broken, sep="\n")
     print(f"{options.flips} flips, show and predict: {dict(flips)}")
     print(f"{options.flips // 10} flips, resume: {dict(resumed)}")
     if broken or set(flips | resumed) - set(GOOD):
         sys.exit(1)
-
-
-def write_data(root: Path) -> Path:
-    """Write a tiny data set with wrong labels; return its path."""
-    rng = np.random.default_rng(0)
-    true = np.arange(60) % 3
-    inputs = (rng.normal(size=(60, 4)) + 3 * np.eye(3, 4)[true]).astype(np.float32)
-    given = np.where(rng.random(60) < 0.2, (true + 1) % 3, true)
-    path = root / "data.npz"
-    np.savez(path, X=inputs, y=given, ids=[f"row {place}" for place in range(60)])
-    return path
-
-
-def new_spec(data: Path, algorithm: str) -> RunSpec:
-    source = DataSpec(source="npz", path=str(data))
-    return RunSpec(data=source, algorithm=algorithm, epochs=EPOCHS)
-
-
-def new_jobs(data: Path) -> dict[str, Job]:
-    """Return what is killed: an audit, and a training of each algorithm."""
-    jobs: dict[str, Job] = {"audit": partial(audit_often_saved, audit_spec(data, epochs=2))}
-    return jobs | {
-        name: partial(run, new_spec(data, name), device="cpu", save_every=0) for name in ALGORITHMS
-    }
-
-
-def audit_often_saved(spec, out: Path) -> RunFolder:
-    """Audit with a checkpoint after each epoch of each training."""
-    workspace.run = partial(run, save_every=0)
-    try:
-        return run_audit(spec, out, device="cpu")
-    finally:
-        workspace.run = run
-
-
-def kill_all(
-    jobs: dict[str, Job], root: Path, kills: int, rng: np.random.Generator
-) -> tuple[Counter[str], list[str]]:
-    """Kill the jobs in turn until there were `kills` kills; return counts, and what was broken."""
-    count: Counter[str] = Counter(kills=0, runs=0)
-    broken = []
-    whole = {}
-    for name, job in jobs.items():
-        began = time.perf_counter()
-        whole[name] = job(root / "whole"), time.perf_counter() - began
-    while count["kills"] < kills:
-        for name, job in jobs.items():
-            out = root / "killed"
-            most = min(int(rng.integers(1, 8)), kills - count["kills"])
-            expected, seconds = whole[name]
-            count["kills"] += kill_until_done(partial(job, out), seconds, most, rng)
-            count["runs"] += 1
-            broken += [f"{name}: {each}" for each in find_faults(expected, job(out), out)]
-            shutil.rmtree(out)
-            if count["kills"] >= kills:
-                break
-    return count, broken
-
-
-def kill_until_done(
-    job: Callable[[], object], seconds: float, most: int, rng: np.random.Generator
-) -> int:
-    """Start the job and kill it at a random moment, `most` times or until it is done; count."""
-    kills = 0
-    for _ in range(most):
-        child = os.fork()
-        if child == 0:
-            try:
-                job()
-            finally:
-                os._exit(0)
-        time.sleep(float(rng.uniform(0, seconds)))
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        if not os.WIFSIGNALED(status):
-            break
-        kills += 1
-    return kills
-
-
-def find_faults(expected: RunFolder, found: RunFolder, out: Path) -> list[str]:
-    """Compare a run that was killed with an unbroken one, and look for what was left behind."""
-    faults = [name for name in RESULTS if found.read(name) != expected.read(name)]
-    faults += [str(path) for path in out.rglob("*") if TEMPORARY.fullmatch(path.name)]
-    if len(list(out.iterdir())) != 1:
-        faults.append("more than one folder")
-    with found.locked():  # raises if a lock is left
-        return faults
 
 
 def flip_finished(

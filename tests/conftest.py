@@ -38,29 +38,50 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setenv("ULC_IMAGE_CACHE", str(tmp_path / "image-cache"))
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _no_network():
-    """Refuse connections to other machines: no test may need or use a network."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("connect", "connect_ex"):
-            patch.setattr(socket.socket, name, refuse_others(getattr(socket.socket, name)))
-        yield
+@pytest.fixture(autouse=True)
+def refused(monkeypatch):
+    """Refuse connections to other machines: no test may need or use a network.
+
+    A test that tries one fails, also if the code under test ignores the error. The value is the
+    list of the hosts that were tried.
+    """
+    hosts = []
+    for name in ("connect", "connect_ex", "sendto"):
+        method = getattr(socket.socket, name)
+        monkeypatch.setattr(socket.socket, name, refuse_others(method, hosts))
+    look_up = socket.getaddrinfo
+
+    def look_up_here(host, *others, **more):
+        check_host(host, hosts)
+        return look_up(host, *others, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up_here)
+    yield hosts
+    assert not hosts, f"the test connects to {', '.join(hosts)}"
 
 
-def refuse_others(connect):
-    """The same method, for addresses of this machine only."""
+def refuse_others(method, hosts):
+    """The same method of a socket, for addresses of this machine only."""
 
-    def checked(self, address):
-        if self.family in (socket.AF_INET, socket.AF_INET6) and not is_this_machine(address[0]):
-            raise OSError(f"a test connects to {address[0]}")
-        return connect(self, address)
+    def checked(self, *arguments):
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            check_host(arguments[-1][0], hosts)
+        return method(self, *arguments)
 
     return checked
 
 
+def check_host(host, hosts):
+    if host is not None and not is_this_machine(host):
+        hosts.append(str(host))
+        raise OSError(f"a test connects to {host}")
+
+
 def is_this_machine(host):
+    if host in ("", "localhost", socket.gethostname()):
+        return True
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:  # a name
         return False
 

@@ -19,6 +19,7 @@ from ulc.blocks.uncertainty import (
     monte_carlo_dropout,
     normalised_entropy,
     plain_log_probability,
+    scale_by_log_classes,
     scale_by_range,
 )
 from ulc.config import SGD
@@ -317,3 +318,11 @@ def count_calls(module: nn.Module) -> list[int]:
     calls: list[int] = []
     module.register_forward_hook(lambda *_: calls.append(1))
     return calls
+
+
+def test_scaled_doubt_does_not_leave_its_range():
+    """Rounding can make an entropy larger than log K, or negative."""
+    doubt = torch.tensor([-0.1, 0.0, math.log(4) / 2, math.log(4), 1.5 * math.log(4)])
+    assert scale_by_log_classes(doubt, 4).tolist() == pytest.approx([0, 0, 0.5, 1, 1])
+    assert scale_by_range(doubt, 4).tolist()[::4] == [0, 1]
+    assert scale_by_range(torch.ones(3), 4).tolist() == [0, 0, 0]

@@ -39,6 +39,13 @@ def test_few_rows_are_said():
     )
 
 
+@pytest.mark.parametrize(("classes", "few"), [(12, False), (15, True)])
+def test_few_rows_for_so_many_classes_are_said(classes, few):
+    """60 rows are five for each of 12 classes, and four for each of 15."""
+    sentence = "only 60 rows for 15 classes: too few to judge labels by; scores mean little"
+    assert warned(*map(str, range(classes))) == ((sentence,) if few else ())
+
+
 def test_a_class_of_one_row_is_named():
     (said,) = load(with_labels("x", "y") + "\nz,99\n").warnings
     assert said == "1 class has a single row ('z'): nothing can be learned about it"

@@ -161,3 +161,16 @@ def test_the_symmetric_likelihood_allows_for_wrong_labels_and_for_an_overconfide
     assert symmetric_noise_log_likelihood(with_temperature(blunt[:, ::-1], 1), labels) < value
     plain = np.log(with_temperature(probability, 0.3)[np.arange(len(labels)), labels]).mean()
     assert value > plain
+
+
+def test_the_symmetric_likelihood_is_the_largest_over_rate_and_temperature():
+    """By brute force over a grid."""
+    probability, _, labels = population(0.2, rows=300)
+    best = -np.inf
+    for temperature in np.geomspace(0.25, 4, 60):
+        tempered = with_temperature(probability, temperature)
+        correct = tempered[np.arange(300), labels]
+        for rate in np.linspace(0, 0.9, 91):
+            chance = (1 - rate) * correct + rate * (1 - correct) / 3
+            best = max(best, np.log(np.maximum(chance, 1e-300)).mean())
+    assert symmetric_noise_log_likelihood(probability, labels) == pytest.approx(best, abs=2e-3)

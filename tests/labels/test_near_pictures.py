@@ -116,3 +116,27 @@ def test_too_many_close_hashes_are_said(monkeypatch, photographs, limit):
     found = find_near_pictures(images)
     assert not found.complete
     assert len(found.groups.rows) == 0
+
+
+def test_hashes_are_compared_up_to_the_bound_and_not_beyond(monkeypatch):
+    """Four equal hashes are 16 pairs in each of five bands."""
+    hashes = np.full(4, 7, np.uint64)
+    for bound, complete in ((80, True), (79, False)):
+        monkeypatch.setattr(near_pictures, "MOST_COMPARED", bound)
+        assert all(pairs is not None for pairs in close_pairs(hashes)) == complete
+
+
+def test_pairs_are_connected_to_groups_in_the_order_of_their_first_rows():
+    found = near_pictures.connect(np.array([[5, 7], [1, 2], [2, 9]]), 10)
+    assert [found.group(number).tolist() for number in range(2)] == [[1, 2, 9], [5, 7]]
+    assert len(near_pictures.connect(np.empty((0, 2), np.int64), 10).starts) == 0
+
+
+def test_the_correlation_of_pictures_does_not_depend_on_their_contrast():
+    """Of pale pictures too; one of a single colour resembles none."""
+    pale = np.zeros((1, 16, 16), np.uint8)
+    pale[0, 3, 3] = 1
+    images = np.stack([pale, 100 * pale, np.roll(pale, 1), 0 * pale])
+    pairs = np.array([[0, 1], [0, 2], [0, 3], [1, 1]])
+    found = near_pictures.correlation(images, pairs)
+    assert found == pytest.approx([1, -1 / 255, 0, 1], abs=1e-4)

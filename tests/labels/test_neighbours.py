@@ -99,3 +99,43 @@ def test_health_names_the_rows(tmp_path):
     (pair,) = health["near_duplicates"]["listed"]
     assert (pair["ids"], pair["labels"]) == (["row-7", "row-8"], ["b", "a"])
     assert (health["near_duplicates"]["pairs"], health["near_duplicates"]["conflicts"]) == (1, 1)
+
+
+@pytest.mark.parametrize("members", [300, 40])
+def test_the_distance_is_that_to_the_tenth_other_row_among_those_compared(monkeypatch, members):
+    """By hand: sorted distances to all compared rows, without the row itself."""
+    monkeypatch.setattr(neighbours, "DISTANCES", 1)
+    monkeypatch.setattr(neighbours, "REFERENCE", (members, members))
+    monkeypatch.setattr(neighbours, "BLOCK", 64)
+    places = np.random.default_rng(0).normal(size=(300, 5))
+    compared = neighbours.evenly(300, members)
+    assert len(compared) == members
+    by_hand = [
+        sorted(np.linalg.norm(places[row] - places[[m for m in compared if m != row]], axis=1))[9]
+        for row in range(300)
+    ]
+    np.testing.assert_allclose(neighbours.neighbour_distance(places), by_hand, rtol=1e-3)
+
+
+def test_numbers_at_even_distances_begin_and_end_at_the_ends():
+    assert neighbours.evenly(10, 4).tolist() == [0, 3, 6, 9]
+    assert neighbours.evenly(3, 5).tolist() == [0, 1, 2]
+
+
+def test_principal_axes_are_orthonormal_and_their_variances_are_shares():
+    features = np.random.default_rng(0).normal(size=(200, 6)) * [5, 3, 2, 1, 0.5, 0.1] + 7
+    axes, shares = neighbours.principal_axes(features, 3)
+    np.testing.assert_allclose(axes.T @ axes, np.eye(3), atol=1e-9)
+    variances = (features @ axes).var(0)
+    np.testing.assert_allclose(shares, variances / features.var(0).sum(), rtol=1e-6)
+    assert (np.diff(shares) < 0).all()
+    assert (axes[np.abs(axes).argmax(0), range(3)] > 0).all()
+    _, none = neighbours.principal_axes(np.ones((5, 2)), 2)
+    assert none.tolist() == [0, 0]
+
+
+def test_outliers_come_farthest_first():
+    distance = np.random.default_rng(0).uniform(1, 1.1, 100)
+    distance[[3, 50, 70]] = 20, 40, 30
+    assert neighbours.lonely_places(distance).tolist() == [50, 70, 3]
+    assert neighbours.lonely_places(np.ones(100)).tolist() == []

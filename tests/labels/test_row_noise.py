@@ -122,3 +122,13 @@ def test_frequencies_are_found_behind_the_noise():
     transition = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]])
     frequency = np.array([0.6, 0.3, 0.1])
     assert deconvolve(frequency @ transition, transition) == pytest.approx(frequency, abs=0.05)
+
+
+def test_a_class_that_nobody_gave_gets_the_smallest_factor():
+    """Its frequency is 0; that of a class with one label is at least one row."""
+    probability, given, _ = simulate(3000, rate=0.2)
+    given = np.where(given == 2, 0, given)
+    without = RowNoiseEM(probability, given)
+    without.fit()
+    assert without.factor.argmin() == 2
+    assert without.factor[2] < 0.1 * without.factor[:2].min()

@@ -76,7 +76,7 @@ def test_a_kill_between_checksum_and_file_leaves_the_old_file_valid(folder, monk
 
 
 def test_temporary_files_of_a_killed_process_are_removed_at_the_next_start(folder):
-    (folder.path / ".model.bin.0123abcd").write_bytes(b"half")
+    (folder.path / ".model.bin.0123abcd.part").write_bytes(b"half")
     (folder.path / ".keep").write_bytes(b"of the user")
     with folder.locked():
         assert {path.name for path in folder.path.glob(".*")} == {".keep"}

@@ -50,7 +50,7 @@ def embed(
     from ulc.cli import parse
     from ulc.data.sources import load_source
     from ulc.embedding.backbones import load_backbone
-    from ulc.embedding.embed import Embedder, check_images
+    from ulc.embedding.embed import Embedder, check_images, find_cache
     from ulc.storage.files import check_output_file
     from ulc.training.device import choose_device
 
@@ -59,12 +59,9 @@ def embed(
     check_output_file("--out", out, endings=[".npz"], inputs=inputs)
     source = load_source(spec)
     check_images(source)
-    embedder = Embedder(
-        load_backbone(backbone, size=size),
-        cache or out.parent / "embedded",
-        choose_device(device),
-        batch_size,
-    )
+    used = load_backbone(backbone, size=size)
+    root = cache or out.parent / "embedded"
+    embedder = Embedder(used, root, choose_device(device), batch_size)
     done = embed_images(source, embedder, pca, show=not quiet)
     done.write(out)
     content = {
@@ -76,7 +73,7 @@ def embed(
         "pooled": embedder.backbone.width,
         "features": done.arrays["X"].shape[1],
         "explained": done.projection.explained,
-        "cache": str(embedder.cache.folder),
+        "cache": str(find_cache(used, root).folder),
     }
     if as_json:
         print(json.dumps(content))

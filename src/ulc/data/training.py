@@ -1,7 +1,7 @@
 """Training data as an algorithm sees them, without any true label."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -104,6 +104,7 @@ class TensorData:
     augment, strong: weak and strong augmentation
     weights: (N,) positive sampling weights; None: every pass has each example once
     verified: (N,) mask of the labels that somebody checked; None: unknown
+    drawn: positions of each batch since somebody cleared the list, for messages
     """
 
     stored: Tensor
@@ -115,6 +116,7 @@ class TensorData:
     strong: Augment
     weights: Tensor | None = None
     verified: Tensor | None = None
+    drawn: list[Tensor] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_count(len(self.given))
@@ -177,6 +179,7 @@ def augmented_batch(
 
     index: (B,) positions of the inputs
     """
+    data.drawn.append(index)
     ready = data.preprocessing.ready
     weak_views = tuple(ready(data.augment(stored)) for _ in range(views))
     strong_views = tuple(ready(data.strong(stored)) for _ in range(strong))

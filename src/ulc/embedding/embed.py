@@ -21,6 +21,7 @@ from ulc.embedding.projection import Projection, fit_projection
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError, first_line
 from ulc.storage.files import write_whole
+from ulc.storage.temporary import remove_temporaries
 from ulc.typing import CountCallback
 
 CHUNK = 256  # images per cache file; a stopped command loses the work on at most so many
@@ -30,20 +31,18 @@ CHUNK = 256  # images per cache file; a stopped command loses the work on at mos
 class Embedder:
     """A backbone with the device, the batch size and the cache that it uses.
 
-    cache_root: folder that holds one cache folder for each backbone
+    cache_root: folder that holds one cache folder for each backbone; None: no cache
     """
 
     backbone: Backbone
-    cache_root: Path
+    cache_root: Path | None
     device: torch.device
     batch_size: int = 32
 
     @property
-    def cache(self) -> Cache:
-        """Return the cache of this backbone; other weights or another size have another cache."""
-        name = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.backbone.name)
-        folder = f"{name}-{self.backbone.loaded.size}-{self.backbone.fingerprint()[:16]}"
-        return Cache(self.cache_root / folder, self.backbone.width)
+    def cache(self) -> Cache | None:
+        """Return the cache of this backbone; None: features are not kept."""
+        return None if self.cache_root is None else find_cache(self.backbone, self.cache_root)
 
     def chunks(self, images: NDArray[np.uint8] | LazyImages) -> Iterator[NDArray[np.float32]]:
         """Yield (n, D) features of (N, C, H, W) images chunk by chunk, from the cache or computed.
@@ -52,19 +51,26 @@ class Embedder:
         crosses a chunk, so a resumed command gives the same result, bit by bit.
         """
         cache = self.cache
+        if cache is not None:
+            remove_temporaries(cache.folder)
         for start in range(0, len(images), CHUNK):
             part = np.asarray(images[start : start + CHUNK])
-            features = cache.read(part)
+            features = None if cache is None else cache.read(part)
             if features is None:
                 features = self.run(part)
-                bad = ~np.isfinite(features).all(axis=1)
-                if bad.any():
-                    raise InputError(
-                        f"backbone '{self.backbone.name}' gives NaN or infinity for image "
-                        f"{start + int(bad.argmax())}; check its weights"
-                    )
-                cache.write(part, features)
+                self.check_finite(features, start)
+                if cache is not None:
+                    cache.write(part, features)
             yield features
+
+    def check_finite(self, features: NDArray[np.float32], start: int) -> None:
+        """Raise an InputError if (n, D) features are NaN or infinite; start: the first image."""
+        bad = ~np.isfinite(features).all(axis=1)
+        if bad.any():
+            raise InputError(
+                f"backbone '{self.backbone.name}' gives NaN or infinity for image "
+                f"{start + int(bad.argmax())}; check its weights"
+            )
 
     def run(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Compute the (n, D) features of (n, C, H, W) images in batches."""
@@ -88,6 +94,13 @@ class Embedder:
                     )
                 parts.append(features.float().cpu().numpy())
         return np.concatenate(parts)
+
+
+def find_cache(backbone: Backbone, root: Path) -> Cache:
+    """Return the cache of a backbone; other weights or another size have another cache."""
+    name = "".join(c if c.isalnum() or c in "-_." else "-" for c in backbone.name)
+    folder = f"{name}-{backbone.loaded.size}-{backbone.fingerprint()[:16]}"
+    return Cache(root / folder, backbone.width)
 
 
 def resize_and_normalise(images: Tensor, loaded: LoadedNetwork) -> Tensor:

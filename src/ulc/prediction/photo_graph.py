@@ -5,7 +5,6 @@ Its steps: crop and resize, frozen network, projection, classifier.
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,7 +82,7 @@ class PhotoInput:
         """Return the vectors that `ulc predict` makes of (B, H, W, 3) images."""
         height, width = self.size
         images = resize_and_crop(inputs.transpose(0, 3, 1, 2), (width, height))
-        embedder = Embedder(self.backbone, Path(), torch.device("cpu"))  # `run` uses no cache
+        embedder = Embedder(self.backbone, None, torch.device("cpu"))
         return self.embedding.projection(embedder.run(images)).astype(np.float32)
 
     def metadata(self) -> dict[str, str]:

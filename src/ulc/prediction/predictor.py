@@ -1,7 +1,5 @@
 """Predictions of a finished run for new data."""
 
-import tempfile
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,12 +161,10 @@ class Predictor:
                     "fits its own projection); give the images themselves"
                 )
             return rows.inputs
-        with ExitStack() as stack:
-            root = cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            where = str(self.folder.path / "embedding.npz")
-            backbone = self.embedding.load_backbone(where, trust=self.trust)
-            embedder = Embedder(backbone, root, self.device)
-            return embed_new(rows.inputs, self.embedding, embedder, on_progress)
+        where = str(self.folder.path / "embedding.npz")
+        backbone = self.embedding.load_backbone(where, trust=self.trust)
+        embedder = Embedder(backbone, cache, self.device)
+        return embed_new(rows.inputs, self.embedding, embedder, on_progress)
 
 
 def count_passes(spec: RunSpec) -> int:

@@ -2,8 +2,6 @@
 
 import math
 import os
-import re
-import secrets
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,8 +12,7 @@ from numpy.typing import NDArray
 
 from ulc.errors import InputError, first_line
 from ulc.storage.memory import check_file, check_memory
-
-TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}")  # names of the temporary files of `write_whole`
+from ulc.storage.temporary import hold, remove_temporaries, temporary_path
 
 
 def check_output_file(
@@ -46,19 +43,17 @@ def check_output_file(
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically: a temporary file beside it is written, flushed and renamed."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    """Write a file atomically: a temporary file beside it is written, flushed and renamed.
+
+    Temporary files that killed processes have left of the same file are removed first.
+    """
     try:
+        remove_temporaries(path.parent, path.name)
         try:
-            # Mode x opens with O_EXCL and permissions 0o666, less the user's umask.
-            with temporary.open("xb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+            replace_file(path, content)
+        except FileNotFoundError:
+            # Another process that writes this file can take ours for a left one, before it is held.
+            replace_file(path, content)
     except OSError as error:
         raise InputError(
             f"{path}: cannot be written ({error.strerror}); choose another place, "
@@ -66,14 +61,20 @@ def write_whole(path: Path, content: bytes) -> None:
         ) from None
 
 
-def remove_temporaries(folder: Path) -> None:
-    """Remove the temporary files that a killed process has left in the folder.
-
-    To be called while no other process writes there.
-    """
-    for path in folder.iterdir():
-        if TEMPORARY.fullmatch(path.name) and path.is_file():
-            path.unlink(missing_ok=True)
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a temporary file and rename it to `path`; remove it after an error."""
+    temporary = temporary_path(path)
+    try:
+        # Mode x opens with O_EXCL and permissions 0o666, less the user's umask.
+        with temporary.open("xb") as stream:
+            hold(stream)
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def read_npz(

@@ -17,7 +17,8 @@ from ulc.errors import InputError, first_line
 from ulc.labels.judgement import Judgement
 from ulc.storage.checksums import Checksums
 from ulc.storage.contents import checked_content
-from ulc.storage.files import read_npz, remove_temporaries
+from ulc.storage.files import read_npz
+from ulc.storage.temporary import remove_temporaries
 
 Records = list[dict[str, Any]]
 

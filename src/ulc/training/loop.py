@@ -11,7 +11,7 @@ from ulc.blocks.averages import Averages
 from ulc.labels.judgement import Judgement
 from ulc.storage.run_folder import Records
 from ulc.training.device import memory_explained, reproducible
-from ulc.training.divergence import check_values
+from ulc.training.divergence import StepCheck, check_values
 from ulc.training.inference import judge_labels
 
 
@@ -84,10 +84,12 @@ def train(
     records = list(records or ())
     for number in epochs:
         began, processor = time.perf_counter(), time.process_time()
-        algorithm.on_step = step_callback(number, observers)
+        check = StepCheck(number, algorithm.data)
+        algorithm.on_step = step_callback(number, observers, check)
         with reproducible(algorithm.data.given.device), memory_explained():
             values = algorithm.run_epoch(number)
         algorithm.on_step = None
+        check.look()
         check_values(values, number)
         ended = time.perf_counter()
         seconds = {"train": ended - began, "processor": time.process_time() - processor}
@@ -102,10 +104,13 @@ def train(
     return records
 
 
-def step_callback(epoch: int, observers: Sequence[Observer]) -> Callable[[Averages], None]:
-    """A callback for `Algorithm.on_step` that calls `on_step` of all observers."""
+def step_callback(
+    epoch: int, observers: Sequence[Observer], check: StepCheck
+) -> Callable[[Averages], None]:
+    """A callback for `Algorithm.on_step` that calls `on_step` of the check and all observers."""
 
     def on_step(averages: Averages) -> None:
+        check.on_step(averages)
         for observer in observers:
             observer.on_step(epoch, averages)
 

@@ -1,7 +1,7 @@
 """Training data whose images are read when they are needed."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -74,6 +74,7 @@ class LazyData:
     augment: Augment
     strong: Augment
     verified: Tensor | None = None
+    drawn: list[Tensor] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_count(len(self.given))

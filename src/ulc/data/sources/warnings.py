@@ -10,6 +10,7 @@ from ulc.data.sources.source import Source
 from ulc.labels.duplicates import find_copies
 
 FEW_ROWS = 50
+FEW_ROWS_A_CLASS = 5  # on average
 SHOWN = 3  # names in a warning
 COPIES = "copies of one another"
 LIST = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)  # a list as Python writes it
@@ -30,9 +31,12 @@ def find_warnings(source: Source) -> tuple[str, ...]:
 
 def warn_of_few_rows(source: Source) -> Iterator[str]:
     """Warn if there are so few rows that scores mean little."""
-    rows = len(source.labels)
+    rows, classes = len(source.labels), len(source.class_names)
     if rows < FEW_ROWS:
         yield f"only {rows} rows: too few to judge labels by; scores mean little"
+    elif rows < FEW_ROWS_A_CLASS * classes:
+        what = f"{rows} rows for {classes} classes"
+        yield f"only {what}: too few to judge labels by; scores mean little"
 
 
 def warn_of_single_rows(source: Source) -> Iterator[str]:

@@ -1,0 +1,96 @@
+"""What `python -m benchmarks faults` kills: trainings of every algorithm, and commands."""
+
+import io
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor, nn
+
+from ulc.algorithms import ALGORITHMS
+from ulc.auditing import audit_spec, run_audit, workspace
+from ulc.cli import app
+from ulc.config import DataSpec, RunSpec
+from ulc.training.run import run
+
+EPOCHS = 4
+COMMANDS = ("audit", "sweep", "embed", "apply", "report", "export", "predict")
+NAMES = (*ALGORITHMS, *COMMANDS)
+Job = Callable[[Path], object]  # writes all its files below the folder that it is given
+
+
+class Colours(nn.Module):
+    """A backbone for `ulc embed`: the mean of each colour."""
+
+    size, mean, std = 8, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return images.mean(dim=(2, 3))
+
+
+def write_data(root: Path) -> Path:
+    """Write a tiny data set with wrong labels; return its path."""
+    rng = np.random.default_rng(0)
+    true = np.arange(60) % 3
+    inputs = (rng.normal(size=(60, 4)) + 3 * np.eye(3, 4)[true]).astype(np.float32)
+    given = np.where(rng.random(60) < 0.2, (true + 1) % 3, true)
+    path = root / "data.npz"
+    np.savez(path, X=inputs, y=given, ids=[f"row {place}" for place in range(60)])
+    return path
+
+
+def write_images(root: Path) -> Path:
+    """Write random images, enough for three files in the cache; return their path."""
+    pixels = np.random.default_rng(0).integers(0, 256, (600, 8, 8, 3), np.uint8)
+    path = root / "images.npz"
+    np.savez(path, X=pixels, y=np.arange(600) % 3)
+    return path
+
+
+def new_spec(data: Path, algorithm: str) -> RunSpec:
+    source = DataSpec(source="npz", path=str(data))
+    return RunSpec(data=source, algorithm=algorithm, epochs=EPOCHS)
+
+
+def new_jobs(data: Path, root: Path) -> dict[str, Job]:
+    """Return all jobs by name; what they read is written to `root`."""
+    jobs: dict[str, Job] = {
+        name: partial(run, new_spec(data, name), device="cpu", save_every=0) for name in ALGORITHMS
+    }
+    jobs["audit"] = partial(audit_often_saved, audit_spec(data, epochs=2))
+    jobs["sweep"] = ulc(
+        "sweep", data, "--algorithms=ce", "--seeds=0,1", "--epochs=2", "--jobs=2", out="."
+    )
+    backbone = f"--backbone={__name__}:Colours"
+    jobs["embed"] = ulc("embed", write_images(root), backbone, "--quiet", out="features.npz")
+    finished = run(new_spec(data, "ulc"), root / "read", device="cpu").path
+    jobs["apply"] = ulc("apply", finished, "--accept-all", out="corrected.npz")
+    jobs["report"] = ulc("report", finished, out="page.html")
+    jobs["export"] = ulc("export", finished, option="--safetensors", out="model.safetensors")
+    jobs["predict"] = ulc("predict", finished, data, "--quiet", out="predicted.csv")
+    return jobs
+
+
+def audit_often_saved(spec: RunSpec, out: Path) -> object:
+    """Audit with a checkpoint after each epoch of each training."""
+    workspace.run = partial(run, save_every=0)
+    try:
+        return run_audit(spec, out, device="cpu")
+    finally:
+        workspace.run = run
+
+
+def ulc(*arguments: object, out: str, option: str = "--out") -> Job:
+    """Return a job that calls the command in this process.
+
+    out: what it writes, below the job's folder; option: the option that says so
+    """
+
+    def call(folder: Path) -> None:
+        words = [*map(str, arguments), option, str(folder / out)]
+        with redirect_stdout(io.StringIO()):
+            app(words, standalone_mode=False)
+
+    return call

@@ -1,0 +1,87 @@
+"""Arrays of npz files: what they take by their headers, and texts that are no Unicode."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ulc.errors import InputError
+from ulc.storage.files import member_size, npz_names, read_npz
+
+
+def packed(**arrays):
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer
+
+
+@pytest.mark.parametrize(
+    ("array", "size"),
+    [
+        (np.zeros(5, np.int64), 40),
+        (np.zeros((5, 2), np.float64), 80 + 40),  # inputs, and a copy of them as float32
+        (np.zeros((5, 2, 2), np.uint8), 20),
+        (np.zeros((0, 3), np.float32), 0),
+        (np.array(1.0), 8),
+        (np.array(["ab", "c"]), 16),
+        (np.array([""]), 4),
+    ],
+)
+def test_the_memory_of_an_array_is_known_by_its_header(array, size):
+    with zipfile.ZipFile(packed(a=array)) as archive:
+        assert member_size(archive, archive.infolist()[0]) == size
+    np.testing.assert_array_equal(read_npz(packed(a=array))["a"], array)
+
+
+def test_the_arrays_that_are_wanted_together_must_fit_the_bound(monkeypatch):
+    arrays = {"a": np.zeros(10), "b": np.zeros(10)}  # 80 bytes each
+    monkeypatch.setenv("ULC_MEMORY_LIMIT", "160")
+    assert set(read_npz(packed(**arrays))) == {"a", "b"}
+    monkeypatch.setenv("ULC_MEMORY_LIMIT", "159")
+    assert set(read_npz(packed(**arrays), lambda name: name == "b")) == {"b"}
+    with pytest.raises(InputError, match="the npz file: its arrays would take"):
+        read_npz(packed(**arrays))
+
+
+@pytest.mark.parametrize("number", [0, 1, 0xD7FF, 0xE000, 0x10FFFF])
+def test_text_at_the_edge_of_unicode_is_read(number):
+    text = np.array(["ab"])
+    text.view(np.uint32)[0] = number
+    assert read_npz(packed(a=text))["a"].view(np.uint32).tolist() == [number, ord("b")]
+
+
+@pytest.mark.parametrize("number", [0xD800, 0xDFFF, 0x110000, 0xFFFFFFFF])
+def test_text_beyond_unicode_is_refused(number):
+    text = np.array(["ab"])
+    text.view(np.uint32)[1] = number
+    with pytest.raises(ValueError, match=r"a\.npy holds text that is no Unicode"):
+        read_npz(packed(a=text))
+
+
+def test_the_names_of_arrays_are_those_they_were_stored_with():
+    Path("f.npz").write_bytes(packed(X=np.zeros(1), y=np.zeros(1)).getvalue())
+    assert npz_names(Path("f.npz")) == ["X", "y"]
+    Path("f.npz").write_bytes(b"PK")
+    with pytest.raises(ValueError, match="zip"):
+        npz_names(Path("f.npz"))
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_arrays_of_the_first_two_versions_are_read(version):
+    content = io.BytesIO()
+    np.lib.format.write_array(content, np.arange(3), version=version)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.npy", content.getvalue())
+    if version == (3, 0):
+        with pytest.raises(ValueError, match=r"the unknown version \(3, 0\)"):
+            read_npz(buffer)
+    else:
+        assert read_npz(buffer)["a"].tolist() == [0, 1, 2]
+
+
+def test_pickled_objects_are_refused():
+    with pytest.raises(ValueError, match="pickled objects, which could run code"):
+        read_npz(packed(a=np.array([{}], dtype=object)))
