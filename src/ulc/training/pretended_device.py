@@ -21,6 +21,7 @@ from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from ulc.data.float64 import WITHOUT_FLOAT64
+from ulc.training.no_devices import NoDevices
 
 NAME = "pretended"
 CPU = torch.device("cpu")
@@ -52,35 +53,6 @@ def register() -> torch.device:
     """Register the device at the first call; return it."""
     backend_registration._setup_privateuseone_for_python_backend(NAME, NoDevices())
     return torch.device(NAME, 0)
-
-
-class NoDevices:
-    """What torch asks about the device; there is none of its kind for the rest of the process.
-
-    So torch's own functions, such as `torch.random.fork_rng`, leave it alone.
-    """
-
-    def is_available(self) -> bool:
-        """Whether there is such a device."""
-        return False
-
-    def is_initialized(self) -> bool:
-        """Whether it was started."""
-        return True
-
-    def device_count(self) -> int:
-        """Number of devices."""
-        return 0
-
-    def current_device(self) -> int:
-        """Number of the device in use."""
-        return 0
-
-    def _is_in_bad_fork(self) -> bool:
-        return False
-
-    def manual_seed_all(self, seed: int) -> None:
-        """Seed nothing: its random numbers are those of the CPU."""
 
 
 class Elsewhere(Tensor):
