@@ -110,7 +110,7 @@ def test_vectors_of_any_length_become_as_many_features_as_the_width(size):
     ("mlp", (4,)),
 ])  # fmt: skip
 def test_a_name_of_ours_gives_logits_of_every_class(name, shape):
-    network = new_network(shape, name=name, width=2, classes=7)
+    network = new_network(shape, name=name, width=8, classes=7)
     assert network(torch.randn(3, *shape)).logits.shape == (3, 7)
     assert name in BACKBONES
 

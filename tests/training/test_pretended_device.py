@@ -197,6 +197,16 @@ def test_a_wait_is_counted_once_with_its_line(read):
     assert "test_pretended_device" in line
 
 
+def test_other_code_of_the_process_does_not_see_the_device():
+    with pretended_device():
+        pass
+    before = torch.get_rng_state()
+    with torch.random.fork_rng():  # of all devices that torch knows
+        torch.manual_seed(1)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not torch.pretended.is_available()
+
+
 def test_values_and_gradients_are_those_of_the_cpu():
     weight = torch.arange(6.0).view(2, 3).requires_grad_()
     (weight.square().sum() / 2).backward()

@@ -97,7 +97,7 @@ def memory_explained() -> Iterator[None]:
         if not any(words in text for words in MEMORY_IS_FULL):
             raise
         raise InputError(
-            f"the memory is full ({first_line(error)}); give a smaller batch_size (--set "
+            f"out of memory ({first_line(error)}); give a smaller batch_size (--set "
             "batch_size=…), --set compute.accumulate=2, --set compute.precision=bfloat16, a "
             "smaller network, or --device cpu"
         ) from None

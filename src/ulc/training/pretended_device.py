@@ -21,6 +21,7 @@ from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from ulc.data.float64 import WITHOUT_FLOAT64
+from ulc.training.no_devices import NoDevices
 
 NAME = "pretended"
 CPU = torch.device("cpu")
@@ -50,7 +51,7 @@ def can_pretend() -> bool:
 @cache
 def register() -> torch.device:
     """Register the device at the first call; return it."""
-    backend_registration._setup_privateuseone_for_python_backend(NAME)
+    backend_registration._setup_privateuseone_for_python_backend(NAME, NoDevices())
     return torch.device(NAME, 0)
 
 
