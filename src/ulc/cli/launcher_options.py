@@ -1,5 +1,6 @@
 """Options of a command that trains many runs: where they run."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +38,8 @@ def chosen_launcher(name: str, address: str | None, slurm: "Sequence[str]") -> "
     """The launcher of the options; None: local."""
     from ulc.experiments.launchers import find_launcher
 
+    if name == "ray":  # its notices would go to stdout, where the table goes
+        os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
     options: dict[str, str] = {}
     for text in slurm:
         key, equals, value = text.partition("=")

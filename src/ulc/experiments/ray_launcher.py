@@ -14,6 +14,7 @@ from ulc.experiments.launchers import check_device, ended_early, follow
 from ulc.experiments.side_by_side import Place, Training
 from ulc.storage.run_folder import RunFolder
 
+STORE = 100_000_000  # bytes for Ray's objects on this machine; ours are small
 RETRIES = 3  # how often a training is started again after its process or machine has died
 
 
@@ -126,8 +127,8 @@ def connected(ray: Any, address: str | None, cores: int) -> Iterator[None]:
             ray.init(
                 "local",
                 num_cpus=cores,
+                object_store_memory=STORE,
                 include_dashboard=False,
-                _node_ip_address="127.0.0.1",  # other machines cannot connect
                 **quiet,
             )
         else:
