@@ -103,6 +103,7 @@ def files_of(result):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Ray and submitit are used on Linux")
 def test_jobs_of_submitit_give_the_runs_and_the_table_of_a_local_sweep(spec):
     """To the last digit; all epochs are reported; finished runs are not trained again."""
     pytest.importorskip("submitit")
@@ -134,6 +135,7 @@ def two_nodes():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Ray and submitit are used on Linux")
 @pytest.mark.filterwarnings("ignore")  # of Ray
 def test_a_ray_cluster_that_loses_a_node_gives_the_table_of_a_local_sweep(spec, own, two_nodes):
     """The run of the killed node goes on after its last checkpoint, on the other node."""
@@ -167,11 +169,16 @@ def test_a_ray_cluster_that_loses_a_node_gives_the_table_of_a_local_sweep(spec, 
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Ray and submitit are used on Linux")
 @pytest.mark.parametrize("name", ["ray", "slurm"])
 @pytest.mark.filterwarnings("ignore")
-def test_runs_that_fail_or_die_are_listed_and_the_others_are_trained(spec, own, name, capfd):
+def test_runs_that_fail_or_die_are_listed_and_the_others_are_trained(
+    spec, own, name, capfd, monkeypatch
+):
     """A bug has its traceback in a file; by Ray, a run that died is tried again three times."""
     pytest.importorskip({"ray": "ray", "slurm": "submitit"}[name])
+    if name == "slurm":  # seconds that submitit waits for the result of a dead job
+        monkeypatch.setattr("submitit.core.core.Job._results_timeout_s", 1)
     launcher = SlurmLauncher(cluster="local") if name == "slurm" else name
     algorithms = ["own_launched:Fails", "own_launched:Dies", "ce"]
     found = sweep(spec, algorithms, "runs", seeds=[0], device="cpu", launcher=launcher)
@@ -187,7 +194,7 @@ def test_runs_that_fail_or_die_are_listed_and_the_others_are_trained(spec, own, 
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
+@pytest.mark.skipif(sys.platform == "win32", reason="Ray and submitit are used on Linux")
 def test_a_job_that_slurm_puts_back_into_the_queue_goes_on_after_its_checkpoint(spec, own):
     pytest.importorskip("submitit")
     Path("own/doomed").write_text("none")
@@ -210,7 +217,7 @@ def test_a_job_that_slurm_puts_back_into_the_queue_goes_on_after_its_checkpoint(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="no such signal")
+@pytest.mark.skipif(sys.platform == "win32", reason="Ray and submitit are used on Linux")
 @pytest.mark.parametrize("name", ["ray", "slurm"])
 @pytest.mark.filterwarnings("ignore")
 def test_when_a_sweep_ends_early_its_runs_end_too(spec, own, name):
