@@ -22,6 +22,7 @@ from ulc.experiments.slurm_launcher import SlurmLauncher, read_options
 from ulc.experiments.sweep import sweep
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training.loop import TrainingProgress
+from ulc.training.recorder import RunRecorder
 from ulc.training.run import resolved
 
 # Notes which node of Ray and which process train which epoch, and writes a checkpoint after each.
@@ -53,6 +54,9 @@ class Noted(CrossEntropy):
         except ImportError:
             return "none"
         return ray.get_runtime_context().get_node_id() if ray.is_initialized() else "none"
+
+class Plain(CrossEntropy):
+    pass
 
 class Fails(CrossEntropy):
     def train_epoch(self, epoch):
@@ -91,6 +95,7 @@ def own(monkeypatch):
     Path("own/own_launched.py").write_text(OWN)
     Path("own/doomed").write_text("")
     monkeypatch.syspath_prepend(Path("own").resolve())
+    monkeypatch.setattr("ulc.training.run.RunRecorder", RunRecorder)  # the module replaces it
     yield
     sys.modules.pop("own_launched", None)
 
@@ -216,6 +221,62 @@ def test_a_job_that_slurm_puts_back_into_the_queue_goes_on_after_its_checkpoint(
     assert len({process for _, _, process in lines}) == 2
 
 
+# Commands of SLURM: `sbatch` starts the job at once, or refuses it in the partition "closed".
+COMMANDS = {
+    "sbatch": """
+cp $1 submitted
+if grep -q partition=closed $1; then echo invalid partition >&2; exit 1; fi
+SLURM_JOB_ID=7 bash $1 > sbatch.log 2>&1 &
+echo Submitted batch job 7
+""",
+    "srun": """
+while [ "${1#-}" != "$1" ]; do
+    if [ "$1" = --output ] || [ "$1" = --error ]; then shift; fi
+    shift
+done
+exec "$@"
+""",
+    "sacct": "echo 'JobID|State|NodeList'; echo '7|RUNNING|here'",
+    "scancel": "",
+}
+
+
+@pytest.fixture
+def fake_slurm(monkeypatch):
+    pytest.importorskip("submitit")
+    Path("commands").mkdir()
+    for name, text in COMMANDS.items():
+        Path("commands", name).write_text("#!/bin/bash\n" + text)
+        Path("commands", name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{Path('commands').resolve()}:{os.environ['PATH']}")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Ray and submitit are used on Linux")
+def test_the_command_submits_jobs_with_the_options_given(spec, ulc, fake_slurm):
+    arguments = ("tiny.npz", "--algorithms", "ce", "--seeds", "0", "--epochs", "1")
+    options = ("partition=long", "account=lab", "time=90", "gpus=1", "cpus=2", "memory=16")
+    code, printed = ulc(
+        "sweep", *arguments, "--launcher", "slurm", *(f"--slurm={each}" for each in options)
+    )
+    assert (code, printed.out.count("| ce | 1 |")) == (0, 1)
+    asked = Path("submitted").read_text()
+    for each in (
+        "partition=long", "account=lab", "time=90", "gpus-per-node=1", "cpus-per-task=2",
+        "mem=16GB", "job-name=ulc",
+    ):  # fmt: skip
+        assert f"#SBATCH --{each}\n" in asked
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ray and submitit are used on Linux")
+def test_a_job_that_slurm_refuses_is_told_in_one_sentence(spec, ulc, fake_slurm):
+    arguments = ("tiny.npz", "--algorithms", "ce", "--seeds", "0", "--epochs", "1")
+    options = ("--launcher", "slurm", "--slurm", "partition=closed")
+    code, printed = ulc("sweep", *arguments, *options)
+    said = "ulc: --launcher slurm: the job was refused (invalid partition); change --slurm"
+    assert (code, printed.err.splitlines()) == (2, ["invalid partition", said])  # first sbatch's
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ray and submitit are used on Linux")
 @pytest.mark.parametrize("name", ["ray", "slurm"])
@@ -243,21 +304,47 @@ def test_when_a_sweep_ends_early_its_runs_end_too(spec, own, name):
         pass
 
 
-def test_a_folder_that_a_lost_machine_has_locked_is_waited_for(spec, tmp_path, monkeypatch):
+def test_a_task_finds_data_and_code_of_the_user_from_another_folder(spec, own, monkeypatch):
+    """Relative paths start in the folder of the command, and its search path counts."""
+    plain = spec.model_copy(update={"algorithm": "own_launched:Plain"})
+    training = Training("name", plain, TrainingProgress())
+    task, here = launchers.new_task(training, Place(Path("runs"), "cpu", 1)), Path.cwd()
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if "own" not in Path(each).name])
+    path = task()
+    assert (path.parent, RunFolder.open(path).done) == (here / "runs", True)
+
+
+def test_a_folder_that_a_lost_machine_has_locked_is_waited_for(spec, monkeypatch):
     """And after a while the sentence about the lock is told."""
-    monkeypatch.setattr(launched, "PAUSE", 0.01)
     task = launchers.new_task(
         Training("name", spec, TrainingProgress()), Place(Path("runs"), "cpu", 1)
     )
     folder = create_folder(Path("runs") / resolved(spec).folder_name)
-    with folder.locked():
-        monkeypatch.setattr(launched, "PATIENCE", 0.0)
-        assert "another process trains here" in str(task())
-        monkeypatch.setattr(launched, "PATIENCE", 60.0)
-        waiting = threading.Thread(target=task)
-        waiting.start()
-    waiting.join()
+    monkeypatch.setattr(launched, "PATIENCE", 4.0)
+    lock = folder.locked()
+    lock.__enter__()
+    monkeypatch.setattr(launched, "time", Clock(on_sleep=lambda: None))
+    assert "another process trains here" in str(task())
+    monkeypatch.setattr(launched, "time", Clock(on_sleep=lambda: lock.__exit__(None, None, None)))
+    assert task().name == folder.path.name
     assert folder.done
+
+
+class Clock:
+    """A clock that only `sleep` moves."""
+
+    def __init__(self, on_sleep):
+        self.now = 0.0
+        self.on_sleep = on_sleep
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.on_sleep()
 
 
 def test_a_machine_without_the_shared_folders_says_so(spec):
