@@ -308,7 +308,7 @@ def test_a_task_finds_data_and_code_of_the_user_from_another_folder(spec, own, m
     """Relative paths start in the folder of the command, and its search path counts."""
     plain = spec.model_copy(update={"algorithm": "own_launched:Plain"})
     training = Training("name", plain, TrainingProgress())
-    task, here = launchers.new_task(training, Place(Path("runs"), "cpu", 1)), Path.cwd()
+    task, here = launchers.new_task(training, Place(Path("runs"), ("cpu",), 1)), Path.cwd()
     Path("elsewhere").mkdir()
     monkeypatch.chdir("elsewhere")
     monkeypatch.setattr(sys, "path", [each for each in sys.path if "own" not in Path(each).name])
@@ -319,7 +319,7 @@ def test_a_task_finds_data_and_code_of_the_user_from_another_folder(spec, own, m
 def test_a_folder_that_a_lost_machine_has_locked_is_waited_for(spec, monkeypatch):
     """And after a while the sentence about the lock is told."""
     task = launchers.new_task(
-        Training("name", spec, TrainingProgress()), Place(Path("runs"), "cpu", 1)
+        Training("name", spec, TrainingProgress()), Place(Path("runs"), ("cpu",), 1)
     )
     folder = create_folder(Path("runs") / resolved(spec).folder_name)
     monkeypatch.setattr(launched, "PATIENCE", 4.0)
@@ -349,7 +349,7 @@ class Clock:
 
 def test_a_machine_without_the_shared_folders_says_so(spec):
     training = Training("name", spec, TrainingProgress())
-    task = launchers.new_task(training, Place(Path("runs"), "cpu", 1))
+    task = launchers.new_task(training, Place(Path("runs"), ("cpu",), 1))
     task.log.rmdir()
     assert "keep data and --out in folders that all machines share" in str(task())
     assert not task.log.exists()

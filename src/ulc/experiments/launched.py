@@ -28,7 +28,7 @@ PAUSE = 2.0  # seconds between two attempts to lock it
 class Task:
     """A training for another process, perhaps on another machine; all that it needs can be pickled.
 
-    where: its `out` is an absolute path
+    where: its `out` is an absolute path; it has one device
     log: folder for the files of progress, which exists; absolute
     folder: working directory of the command: relative paths of the data start there
     search: Python's search path of the command, for code of the user's own
@@ -67,7 +67,7 @@ class Task:
         from ulc.training.device import choose_device
         from ulc.training.run import run
 
-        where, device = self.where, self.where.device
+        where, device = self.where, self.where.devices[0]
         torch.set_num_threads(where.threads)
         end = time.monotonic() + PATIENCE
         while True:

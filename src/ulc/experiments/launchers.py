@@ -148,11 +148,12 @@ def new_task(training: Training, where: Place) -> Task:
     return Task(training.spec, replace(where, out=out), log, Path.cwd(), tuple(sys.path))
 
 
-def check_device(device: str, launcher: str) -> None:
-    """Raise an InputError for a device by number: Ray or SLURM chooses the GPU of a training."""
-    if ":" in device or "," in device:
+def check_device(where: Place, launcher: str) -> None:
+    """Raise an InputError for devices by number: Ray or SLURM chooses the GPU of a training."""
+    if len(where.devices) > 1 or ":" in where.devices[0]:
         raise InputError(
-            f"--device {device}: {launcher} gives each run its GPU; give auto, cpu or cuda"
+            f"--device {','.join(where.devices)}: {launcher} gives each run its GPU; give auto, "
+            "cpu or cuda"
         )
 
 

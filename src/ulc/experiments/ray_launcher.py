@@ -33,11 +33,11 @@ class RayLauncher:
         """Train, `at_once` at a time (see `Launcher`)."""
         if not trainings:
             return
-        check_device(where.device, "Ray")
+        check_device(where, "Ray")
         ray = import_ray()
         with connected(ray, self.address, at_once * where.threads):
             threads = min(where.threads, most_cores(ray))
-            options = {"num_cpus": threads, "num_gpus": gpus_of_run(ray, where.device)}
+            options = {"num_cpus": threads, "num_gpus": gpus_of_run(ray, where.devices[0])}
             # A new process for each run, as `side_by_side` has it. Ray's own retries are off: it
             # would start a run that runs out of memory again for ever.
             start = ray.remote(max_calls=1, max_retries=0, **options)(call).remote

@@ -41,7 +41,7 @@ class SlurmLauncher:
         """Train, `at_once` at a time (see `Launcher`)."""
         if not trainings:
             return
-        check_device(where.device, "SLURM")
+        check_device(where, "SLURM")
         parameters = DEFAULTS | read_options(self.options)
         executor = new_executor(self.cluster, where.out.resolve() / LOGS / "slurm", parameters)
         where = replace(where, threads=parameters["cpus_per_task"])
