@@ -200,21 +200,22 @@ def test_runs_that_fail_or_die_are_listed_and_the_others_are_trained(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Ray and submitit are used on Linux")
-def test_a_job_that_slurm_puts_back_into_the_queue_goes_on_after_its_checkpoint(spec, own):
+def test_a_job_at_its_time_limit_goes_on_in_the_next_one_after_its_checkpoint(spec, own):
+    """In its last ten minutes, submitit takes SLURM's signal for the time limit."""
     pytest.importorskip("submitit")
     Path("own/doomed").write_text("none")
     notes = Path("own/notes")
 
-    def preempt():
+    def end_time():
         until(lambda: notes.exists() and "1 none" in notes.read_text())
         Path("own/doomed").write_text("")
         os.kill(int(notes.read_text().split()[-1]), signal.SIGUSR2)  # as SLURM does
 
-    preempting = threading.Thread(target=preempt)
-    preempting.start()
-    launcher = SlurmLauncher(cluster="local")
+    ending = threading.Thread(target=end_time)
+    ending.start()
+    launcher = SlurmLauncher({"time": "9"}, cluster="local")
     found = sweep(spec, ["own_launched:Noted"], seeds=[0], device="cpu", launcher=launcher)
-    preempting.join()
+    ending.join()
     assert found.failures == ()
     lines = [line.split() for line in notes.read_text().splitlines()]
     assert [epoch for epoch, _, _ in lines] == ["0", "1", "1"]
