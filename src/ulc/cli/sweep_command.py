@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ulc.cli.launcher_options import Address, LauncherName, Slurm
 from ulc.cli.options import DeviceList, Fresh, Out, Quiet, RunOptions, expand_options
 from ulc.cli.screen import cell, say
 from ulc.errors import InputError
@@ -98,6 +99,9 @@ def sweep(
         ),
     ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
+    launcher: LauncherName = "local",
+    address: Address = None,
+    slurm: Slurm = None,
     fresh: Fresh = False,
     out: Out = Path("runs"),
     device: DeviceList = "auto",
@@ -109,6 +113,7 @@ def sweep(
     give --noise or --imbalance. Stopped runs are resumed; finished ones are only read. A run that
     fails does not stop the others: it is listed at the end, and the exit code is 1.
     """
+    from ulc.cli.launcher_options import chosen_launcher
     from ulc.cli.sweep_progress import sweep_bar
     from ulc.experiments.grid import SweepProgress
     from ulc.experiments.sweep import list_cells
@@ -117,6 +122,7 @@ def sweep(
     work: RunSpec | PaperSweep
     names: Sequence[str] | None = None
     check_options(context, what)
+    where = chosen_launcher(launcher, address, slurm or [])
     if is_paper(what):
         work = paper_work(str(what), run_options, scale, files, only, also, tuned)
         numbers = count_seeds(seeds)
@@ -129,7 +135,7 @@ def sweep(
         progress = SweepProgress() if quiet else bar
         result = run_sweep(
             work, names, out, seeds=numbers, jobs=jobs, device=device, progress=progress,
-            fresh=fresh,
+            fresh=fresh, launcher=where or "local",
         )  # fmt: skip
     print_result(result, out)
 

@@ -15,6 +15,7 @@ from ulc.training.loop import TrainingProgress
 from ulc.training.run import run
 
 if TYPE_CHECKING:
+    from ulc.experiments.launchers import Launcher
     from ulc.experiments.side_by_side import Prepare
 
 
@@ -87,6 +88,7 @@ def train_cells(  # noqa: PLR0913 (what to train and where)
     device: str,
     progress: SweepProgress,
     prepare: "Prepare | None" = None,
+    launcher: "Launcher | None" = None,
 ) -> Iterator[tuple[int, RunFolder | Failure]]:
     """Train all cells, `jobs` at once in processes, or one after the other in this process.
 
@@ -94,14 +96,15 @@ def train_cells(  # noqa: PLR0913 (what to train and where)
     called with it. Finished runs are only read, and stopped runs are resumed.
 
     prepare: function of a module that prepares the data of a spec; None: as the spec says
+    launcher: where trainings run; None: on this machine
     """
     progress.on_plan(cells)
     progresses = [CellProgress(cell, progress) for cell in cells]
     specs = [cell.spec for cell in cells]
-    if jobs > 1:
+    if jobs > 1 or launcher is not None:
         results: Iterator[tuple[int, RunFolder | Exception]]
         results = train_side_by_side(
-            specs, out, progresses, jobs=jobs, device=device, prepare=prepare
+            specs, out, progresses, jobs=jobs, device=device, prepare=prepare, launcher=launcher
         )
     else:
         results = train_in_turn(specs, out, progresses, device, prepare)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # a new process imports this file before it trains
     import torch
 
     from ulc.data.prepare import Prepared
+    from ulc.experiments.launchers import Launcher
     from ulc.training.loop import TrainingProgress
 
     Prepare = Callable[[RunSpec, torch.device], Prepared]
@@ -62,6 +63,7 @@ def train_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has 
     jobs: int | None = None,
     device: str = "auto",
     prepare: "Prepare | None" = None,
+    launcher: "Launcher | None" = None,
 ) -> Generator[tuple[int, RunFolder | Exception]]:
     """Train all specs, several at once; yield the position of each, and its folder or its error.
 
@@ -72,6 +74,7 @@ def train_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has 
     jobs: largest number of trainings at once; None: all
     device: name of the device, or several such as cuda:0,cuda:1, over which trainings are spread
     prepare: function of a module that prepares the data of a spec; None: as the spec says
+    launcher: where trainings run; None: in processes of this machine
     """
     from ulc.training.device import split_devices
     from ulc.training.run import finished_run, resolved
@@ -94,7 +97,8 @@ def train_side_by_side(  # noqa: PLR0913 (what to train and where; the rest has 
     at_once = min(jobs or len(specs), len(places))
     threads = max(1, available_threads() // max(1, at_once))
     place_of_all = Place(out, tuple(split_devices(device)), threads, prepare)
-    with closing(train_in_processes(unfinished, place_of_all, at_once)) as finishing:
+    launch = launcher or train_in_processes
+    with closing(launch(unfinished, place_of_all, at_once)) as finishing:
         for name, result in finishing:
             yield from ((place, result) for place in places[name])
 

@@ -9,6 +9,7 @@ from ulc.config import RunSpec
 from ulc.errors import InputError
 from ulc.experiments.finished_runs import FinishedRun
 from ulc.experiments.grid import Cell, Failure, SweepProgress, train_cells
+from ulc.experiments.launchers import Launcher, find_launcher
 from ulc.experiments.paper.cells import PaperSweep
 from ulc.experiments.paper_table import paper_table
 from ulc.experiments.table_formats import as_markdown
@@ -71,6 +72,7 @@ def sweep(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     on_run: Callable[[str, Run], None] | None = None,
     progress: SweepProgress | None = None,
     fresh: bool = False,
+    launcher: str | Launcher = "local",
 ) -> SweepResult:
     """Train each algorithm with each seed on the data and noise of a spec, or a table of the paper.
 
@@ -85,14 +87,18 @@ def sweep(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     on_run: called with the name of the algorithm and the run, for each finished run
     progress: callback for all trainings; None: no callback
     fresh: whether to train anew even if a run is finished
+    launcher: where trainings run: local (this machine), ray or slurm; or a `ulc.RayLauncher` or
+        `ulc.SlurmLauncher` with options
     """
+    chosen = find_launcher(launcher) if isinstance(launcher, str) else launcher
     cells = list_cells(what, algorithms, seeds)
     if fresh:
         for cell in cells:
             start_fresh(cell.spec, Path(out))
     results = train_cells(
-        cells, Path(out), jobs=jobs, device=device, progress=progress or SweepProgress()
-    )
+        cells, Path(out), jobs=jobs, device=device, progress=progress or SweepProgress(),
+        launcher=chosen,
+    )  # fmt: skip
     found, failures = collect(cells, results, on_run)
     runs: dict[str, list[Run]] = {name_of(cell): [] for cell in cells}
     for place in sorted(found):

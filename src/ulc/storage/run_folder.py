@@ -23,6 +23,10 @@ from ulc.storage.temporary import remove_temporaries
 Records = list[dict[str, Any]]
 
 
+class FolderInUseError(InputError):
+    """Another process has the folder's lock."""
+
+
 class RunFolder:
     """Reads and writes the files of a run; a file that changed after it was written is refused.
 
@@ -71,7 +75,7 @@ class RunFolder:
         try:
             lock.acquire()
         except Timeout:
-            raise InputError(
+            raise FolderInUseError(
                 f"{self.path}: another process trains here; wait for it or choose another --out"
             ) from None
         except OSError as error:
