@@ -77,16 +77,16 @@ def plain_spec(data: Path, seed: int) -> RunSpec:
     from ulc.auditing import audit_spec, choices
     from ulc.data.held_out import count_held_out
     from ulc.data.sources import load_source
-    from ulc.settings.automatic import settings
+    from ulc.settings.automatic import Size, settings
 
     wanted = audit_spec(data, seed=seed)
     source = load_source(wanted.data)
     share, _ = choices.choose_held_out(wanted, source.labels)
     network, _ = choices.choose_network(wanted, source, torch.device("cpu"))
-    shape, rows = source.inputs.shape[1:], len(source.labels)
-    rows -= count_held_out(source.labels, share)
-    epochs, _ = choices.choose_epochs(wanted, shape, rows)
-    spec = settings("ce", shape, rows, epochs, None)
+    rows = len(source.labels) - count_held_out(source.labels, share)
+    size = Size(source.inputs.shape[1:], rows, len(source.class_names))
+    epochs, _ = choices.choose_epochs(wanted, size)
+    spec = settings("ce", size, epochs, None)
     common = {"data": wanted.data, "network": network, "seed": seed, "held_out": 0.0}
     return spec.model_copy(update=common)
 

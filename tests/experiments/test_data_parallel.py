@@ -148,7 +148,8 @@ def test_a_run_of_one_process_is_resumed_by_two_with_the_same_results(stopped, u
     resumed = RunFolder.open(stopped)
     assert resumed.done
     assert_close(numbers_of(unbroken), numbers_of(resumed))
-    assert resumed.read_json("environment.json")["processes"] == 2
+    environment = resumed.read_json("environment.json")
+    assert [environment["processes"], environment["resumed"][-1]["processes"]] == [1, 2]
     assert unbroken.read_json("environment.json")["processes"] == 1
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ulc.config import DataSpec
+from ulc.data.lazy.images import LazyImages
 from ulc.data.sources import load_source
 from ulc.data.sources.npz import read_arrays
 from ulc.errors import InputError
@@ -152,11 +153,17 @@ def test_a_picture_above_the_bound_is_refused_before_it_is_decoded(limit):
         load("photos")
 
 
-def test_so_many_pictures_that_the_array_exceeds_the_bound_are_refused(limit):
-    write_folder(png(2000, 2000))
-    limit("10kB")
-    with pytest.raises(InputError, match=f"2 images of 64 by 64 pixels {BOUND}"):
-        load("photos")
+def test_pictures_whose_array_exceeds_the_bound_are_read_lazily_or_refused(limit):
+    from PIL import Image
+
+    for name in ("a", "b"):
+        Path("photos", name).mkdir(parents=True)
+        for i in range(60):
+            Image.new("RGB", (8, 8)).save(f"photos/{name}/{i}.png")
+    limit("20kB")
+    assert isinstance(load("photos").inputs, LazyImages)
+    with pytest.raises(InputError, match=f"120 images of 8 by 8 pixels {BOUND}"):
+        load_source(DataSpec(source="folder", path="photos", lazy=False))
 
 
 def test_large_pictures_are_read_one_at_a_time(limit):

@@ -33,7 +33,7 @@ def test_growth_of_every_kind_is_seen(tmp_path):
 
     def leak(out):
         kept.append([[] for _ in range(2000)])
-        kept.append(bytes(20 * 2**20).replace(b"\0", b"1"))
+        kept.append(bytes(64 * 2**20).replace(b"\0", b"1"))
         kept.append(os.open(os.devnull, os.O_RDONLY))
         threading.Thread(target=go.wait, daemon=True).start()
         (Path("temporary") / str(len(kept))).write_bytes(b"")
