@@ -31,17 +31,16 @@ from benchmarks.grid_records import (
     read_records,
 )
 from benchmarks.grid_settings import (
-    CEILING,
     METHODS,
     Cell,
     Setting,
     add_setting_options,
+    algorithm_of,
     find_settings,
     make_cell,
 )
 from ulc.cli import parse
 from ulc.errors import InputError
-from ulc.settings.variants import VARIANTS
 from ulc.storage.run_folder import RunFolder
 from ulc.training.placing import folders_at
 from ulc.training.run import resolved
@@ -107,7 +106,7 @@ def plan_cell(setting: Setting, method: str, seed: int, options: argparse.Namesp
 
 def chosen_changes(setting: Setting, method: str) -> list[str]:
     """Return the changes that the search chose for the algorithm of a method; raise if none."""
-    algorithm, _ = VARIANTS.get(method, ("ce" if method == CEILING else method, {}))
+    algorithm = algorithm_of(method)
     path = SEARCHES / f"{setting.searched}.jsonl"
     for record in read_records(path):
         if record["method"] == algorithm and record.get("chosen"):

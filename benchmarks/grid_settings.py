@@ -10,8 +10,9 @@ from typing import Any
 
 from ulc.algorithms import ALGORITHMS
 from ulc.cli import parse
-from ulc.config import NoiseSpec, RunSpec, checked, read_toml
+from ulc.config import NoiseSpec, RunSpec, checked, merge, read_toml
 from ulc.errors import InputError
+from ulc.settings.presets import recipe_options
 from ulc.settings.variants import VARIANTS, variant
 from ulc.training.run import resolved
 
@@ -31,11 +32,13 @@ class Setting:
     """Data, imbalance and noise by name; `base` is the spec without a method.
 
     searched: the setting whose search chose options for this one; None: there is no search
+    recipe: options of optimisers for every method that has them, in place of the preset's
     """
 
     name: str
     base: RunSpec
     searched: str | None = None
+    recipe: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def find_setting(
         network=parse.network(texts["network"], {}),
         **({"epochs": texts["epochs"]} if "epochs" in texts else {}),
     )
-    return Setting(name, base, texts.get("searched"))
+    return Setting(name, base, texts.get("searched"), texts.get("recipe", {}))
 
 
 def put_files(text: str, files: Mapping[str, str | None], setting: str, *, must_exist: bool) -> str:
@@ -124,7 +127,8 @@ def make_cell(setting: Setting, method: str, seed: int, changes: Sequence[str] =
     """
     if method not in METHODS:
         raise InputError(f"no method is called '{method}'; known: {', '.join(METHODS)}")
-    options = parse.settings(list(changes))
+    recipe = recipe_options(algorithm_of(method), {"recipe": setting.recipe})
+    options = merge(recipe, parse.settings(list(changes)))
     epochs = {"epochs": options.pop("epochs")} if "epochs" in options else {}
     # Only values that are set override those of the preset.
     content = setting.base.model_dump(exclude_unset=True) | epochs | {"seed": seed}
@@ -134,3 +138,9 @@ def make_cell(setting: Setting, method: str, seed: int, changes: Sequence[str] =
     else:
         spec = variant(base, method, options=options)
     return Cell(setting.name, method, seed, resolved(spec), tuple(changes))
+
+
+def algorithm_of(method: str) -> str:
+    """Return the name of the algorithm that a method trains."""
+    algorithm, _ = VARIANTS.get(method, ("ce" if method == CEILING else method, {}))
+    return algorithm

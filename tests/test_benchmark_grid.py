@@ -141,6 +141,20 @@ def test_every_method_has_a_spec_of_its_own_with_the_preset(command):
     assert (ceiling.algorithm, ceiling.noise.kind) == ("ce", "none")
 
 
+def test_a_recipe_is_for_every_method_with_its_optimiser_and_set_overrides_it(tmp_path, command):
+    with (tmp_path / "grid.toml").open("a") as file:
+        file.write("recipe = { sgd = { lr = 0.3, cosine_epochs = 3 } }\n")
+    methods = "ce,ceiling,ulc-guarded,coteaching_plus"
+    sgds = [cell.spec.options.get("sgd") for cell in cells_of(command, "bad", methods)]
+    assert [(each["lr"], each["cosine_epochs"]) for each in sgds[:3]] == [(0.3, 3)] * 3
+    assert sgds[3] is None  # Co-teaching+ has Adam
+    (changed,) = cells_of([*command, "--set", "sgd.lr=0.1"], "bad")
+    assert (changed.spec.options["sgd"]["lr"], changed.spec.options["sgd"]["cosine_epochs"]) == (
+        0.1,
+        3,
+    )
+
+
 def test_a_cell_is_recorded_wherever_its_data_are_but_not_with_other_options(tmp_path, command):
     (cell,) = cells_of(command)
     records = [stub_record("ce", 0, 0.5, changes=["epochs=3"]) | {"spec": hash_spec(cell.spec)}]
