@@ -33,12 +33,14 @@ class Setting:
 
     searched: the setting whose search chose options for this one; None: there is no search
     recipe: options of optimisers for every method that has them, in place of the preset's
+    options: further options, by the name of an algorithm
     """
 
     name: str
     base: RunSpec
     searched: str | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ def find_setting(
         network=parse.network(texts["network"], {}),
         **({"epochs": texts["epochs"]} if "epochs" in texts else {}),
     )
-    return Setting(name, base, texts.get("searched"), texts.get("recipe", {}))
+    own = texts.get("recipe", {}), texts.get("options", {})
+    return Setting(name, base, texts.get("searched"), *own)
 
 
 def put_files(text: str, files: Mapping[str, str | None], setting: str, *, must_exist: bool) -> str:
@@ -127,8 +130,10 @@ def make_cell(setting: Setting, method: str, seed: int, changes: Sequence[str] =
     """
     if method not in METHODS:
         raise InputError(f"no method is called '{method}'; known: {', '.join(METHODS)}")
-    recipe = recipe_options(algorithm_of(method), {"recipe": setting.recipe})
-    options = merge(recipe, parse.settings(list(changes)))
+    algorithm = algorithm_of(method)
+    recipe = recipe_options(algorithm, {"recipe": setting.recipe})
+    own = merge(recipe, setting.options.get(algorithm, {}))
+    options = merge(own, parse.settings(list(changes)))
     epochs = {"epochs": options.pop("epochs")} if "epochs" in options else {}
     # Only values that are set override those of the preset.
     content = setting.base.model_dump(exclude_unset=True) | epochs | {"seed": seed}

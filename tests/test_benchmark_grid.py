@@ -141,11 +141,14 @@ def test_every_method_has_a_spec_of_its_own_with_the_preset(command):
     assert (ceiling.algorithm, ceiling.noise.kind) == ("ce", "none")
 
 
-def test_a_recipe_is_for_every_method_with_its_optimiser_and_set_overrides_it(tmp_path, command):
+def test_a_setting_has_a_recipe_for_all_methods_and_options_of_single_ones(tmp_path, command):
     with (tmp_path / "grid.toml").open("a") as file:
         file.write("recipe = { sgd = { lr = 0.3, cosine_epochs = 3 } }\n")
+        file.write("options = { ulc = { passes = 3 } }\n")
     methods = "ce,ceiling,ulc-guarded,coteaching_plus"
-    sgds = [cell.spec.options.get("sgd") for cell in cells_of(command, "bad", methods)]
+    cells = cells_of(command, "bad", methods)
+    assert [cell.spec.options.get("passes") for cell in cells] == [None, None, 3, None]
+    sgds = [cell.spec.options.get("sgd") for cell in cells]
     assert [(each["lr"], each["cosine_epochs"]) for each in sgds[:3]] == [(0.3, 3)] * 3
     assert sgds[3] is None  # Co-teaching+ has Adam
     (changed,) = cells_of([*command, "--set", "sgd.lr=0.1"], "bad")
