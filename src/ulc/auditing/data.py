@@ -20,22 +20,31 @@ from ulc.data.sources import in_memory, load_source
 from ulc.data.sources.source import Source
 from ulc.embedding.backbones import load_backbone
 from ulc.embedding.embed import Embedder, check_images, embed
+from ulc.embedding.pool import count_processes
 from ulc.networks import network_maker
 from ulc.settings.automatic import Size, settings
 
 
-@dataclass(frozen=True)
+@dataclass
 class AuditSource:
     """The data as they were read.
 
+    source: None after `hand_over`
     embedder: the frozen network that turns images into features; None: nothing is embedded
     choice: the choice of the embedder
     """
 
-    source: Source
+    source: Source | None
     identity: DataIdentity
     embedder: Embedder | None
     choice: Choice
+
+    def hand_over(self) -> Source:
+        """Return the data and forget them: prepared inputs are in memory instead of these."""
+        source, self.source = self.source, None
+        if source is None:
+            raise RuntimeError("the data were handed over before")
+        return source
 
 
 @dataclass(frozen=True)
@@ -77,14 +86,16 @@ def read_source(
         network_maker(spec.network, shape, len(source.class_names), device)
         return AuditSource(source, identity, None, choice)
     check_images(source)
-    embedder = Embedder(load_backbone(backbone), root / "embedded", device)
+    embedder = Embedder(
+        load_backbone(backbone), root / "embedded", device, processes=count_processes()
+    )
     return AuditSource(source, identity, embedder, choice)
 
 
 def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspace) -> AuditData:
     """Look at images, embed them if that was chosen, choose the trainings, prepare the data."""
     data = spec.data
-    source, pictures = look_at_pictures(audit_source.source, workspace.progress)
+    source, pictures = look_at_pictures(audit_source.hand_over(), workspace.progress)
     if audit_source.embedder is not None:
         data, source = embed_source(source, audit_source.embedder, workspace)
     shape = source.inputs.shape[1:]

@@ -35,6 +35,10 @@ def embed(
     batch_size: Annotated[
         int, typer.Option(min=1, help="Small is fast on a CPU, large on a GPU.")
     ] = 32,
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, help="That compute features. Default: ULC_EMBED_PROCESSES, else 1."),
+    ] = None,
     cache: Annotated[
         Path | None,
         typer.Option(help="Folder for computed features. Default: `embedded` beside --out."),
@@ -51,6 +55,7 @@ def embed(
     from ulc.data.sources import load_source
     from ulc.embedding.backbones import load_backbone
     from ulc.embedding.embed import Embedder, check_images, find_cache
+    from ulc.embedding.pool import count_processes
     from ulc.storage.files import check_output_file
     from ulc.training.device import choose_device
 
@@ -61,7 +66,8 @@ def embed(
     check_images(source)
     used = load_backbone(backbone, size=size)
     root = cache or out.parent / "embedded"
-    embedder = Embedder(used, root, choose_device(device), batch_size)
+    count = processes or count_processes()
+    embedder = Embedder(used, root, choose_device(device), batch_size, count)
     done = embed_images(source, embedder, pca, show=not quiet)
     done.write(out)
     content = {

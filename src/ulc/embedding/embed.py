@@ -17,6 +17,7 @@ from ulc.data.lazy.images import LazyImages
 from ulc.data.sources.source import Source
 from ulc.embedding.backbones import Backbone, LoadedNetwork
 from ulc.embedding.cache import Cache
+from ulc.embedding.pool import Chunk, EmbeddingPool, Run, Start
 from ulc.embedding.projection import Projection, fit_projection
 from ulc.embedding.stored import StoredEmbedding
 from ulc.errors import InputError, first_line
@@ -32,12 +33,14 @@ class Embedder:
     """A backbone with the device, the batch size and the cache that it uses.
 
     cache_root: folder that holds one cache folder for each backbone; None: no cache
+    processes: number of processes that compute features; 1: this one
     """
 
     backbone: Backbone
     cache_root: Path | None
     device: torch.device
     batch_size: int = 32
+    processes: int = 1
 
     @property
     def cache(self) -> Cache | None:
@@ -48,20 +51,37 @@ class Embedder:
         """Yield (n, D) features of (N, C, H, W) images chunk by chunk, from the cache or computed.
 
         Chunks do not depend on the batch size, so every batch size finds the same files. No batch
-        crosses a chunk, so a resumed command gives the same result, bit by bit.
+        crosses a chunk, so a resumed command gives the same result, bit by bit, and so do several
+        processes.
         """
         cache = self.cache
         if cache is not None:
             remove_temporaries(cache.folder)
-        for start in range(0, len(images), CHUNK):
-            part = np.asarray(images[start : start + CHUNK])
+
+        def find_features(chunk: Chunk, run: Run) -> NDArray[np.float32]:
+            start, part = chunk
             features = None if cache is None else cache.read(part)
             if features is None:
-                features = self.run(part)
+                features = run(part)
                 self.check_finite(features, start)
                 if cache is not None:
                     cache.write(part, features)
-            yield features
+            return features
+
+        starts = range(0, len(images), CHUNK)
+        parts = ((start, np.asarray(images[start : start + CHUNK])) for start in starts)
+        if self.processes > 1:
+            yield from self.new_pool().in_order(find_features, parts)
+            return
+        for chunk in parts:
+            yield find_features(chunk, self.run)
+
+    def new_pool(self) -> EmbeddingPool:
+        """Return processes for this backbone; together they have as many threads as this one."""
+        threads = max(1, torch.get_num_threads() // self.processes)
+        backbone, device = self.backbone, str(self.device)
+        start = Start(backbone.name, backbone.loaded.size, self.batch_size, device, threads)
+        return EmbeddingPool(start, backbone.fingerprint(), self.processes)
 
     def check_finite(self, features: NDArray[np.float32], start: int) -> None:
         """Raise an InputError if (n, D) features are NaN or infinite; start: the first image."""

@@ -67,7 +67,7 @@ class DecodingPool:
         """Let the process of this thread decode images; raise an InputError if it has died."""
         process: Process | None = getattr(self.own, "process", None)
         if process is None:
-            process = self.own.process = start_worker()
+            process = self.own.process = start_worker("ulc.data.lazy.worker")
             self.processes.append(process)
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("a worker process has no pipes")
@@ -87,9 +87,9 @@ class DecodingPool:
         return pixels, broken
 
 
-def start_worker() -> "Process":
-    """Start a process that decodes images, with the import path of this one."""
-    code = f"import sys; sys.path[:] = {sys.path!r}; from ulc.data.lazy.worker import main; main()"
+def start_worker(module: str) -> "Process":
+    """Start a process that runs `main` of a module, with the import path of this one."""
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
