@@ -9,7 +9,7 @@ import torch
 from test_audit import QUICK, blobs
 
 import ulc
-from ulc.auditing import AuditProgress, audit_spec, choices
+from ulc.auditing import AuditProgress, audit_spec, choices, judging
 from ulc.auditing import data as data_stage
 from ulc.auditing.data import prepare_data, read_source
 from ulc.auditing.handing_over import (
@@ -18,7 +18,6 @@ from ulc.auditing.handing_over import (
     compare_models,
     hand_over_plain,
     hand_over_robust,
-    is_significantly_negative,
 )
 from ulc.auditing.judging import (
     MOST_PROBABILITIES,
@@ -27,12 +26,15 @@ from ulc.auditing.judging import (
     for_model,
     judge_audit_labels,
 )
+from ulc.auditing.paired import is_significantly_negative
 from ulc.auditing.results import AuditResults, describe_agreement, write_audit
 from ulc.auditing.trainings import HeldOutRun, train_and_measure
 from ulc.auditing.workspace import Workspace
 from ulc.errors import InputError
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.prior import with_prior
+from ulc.labels.row_noise import ONE_JUDGE, TWO_JUDGES, RowNoiseEM
+from ulc.labels.second_judge import pool
 from ulc.settings.automatic import Size
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training import run as run_module
@@ -100,26 +102,34 @@ def test_a_run_is_measured_on_the_rows_that_it_held_out(staged):
 
 def test_a_confusion_model_of_many_rows_is_fitted_to_a_sample(monkeypatch):
     sizes = []
-    monkeypatch.setattr(ConfusionModel, "fit_rows", lambda _, given, __: sizes.append(len(given)))
+    monkeypatch.setattr(RowNoiseEM, "fit", lambda em: sizes.append(len(em.given)))
     classes = 100
     for rows in (3_000, 7_000):
         probability = np.full((rows, classes), 1 / classes)
-        fit_confusion(probability, np.arange(rows) % classes, np.zeros(rows, bool))
+        fit_confusion(probability, np.arange(rows) % classes, np.zeros(rows, bool), ONE_JUDGE)
     assert sizes == [3_000, MOST_PROBABILITIES // classes]
 
 
-def test_labels_are_judged_by_networks_that_have_not_learned_them(staged):
-    """Learned rows by ULC+'s cross-fitted predictions, held-out rows by its model."""
+@pytest.mark.parametrize("second", [True, False])
+def test_labels_are_judged_by_those_who_have_not_learned_them(staged, monkeypatch, second):
+    """Learned rows by ULC+'s cross-fitted predictions, held-out rows by its model.
+
+    A second judge who knows the true classes counts; one who contradicts them does not.
+    """
     prepared, theirs = staged.data.prepared, staged.robust.folder.judgement
+    said = np.eye(3)[staged.true if second else (staged.true + 1) % 3]
+    monkeypatch.setattr(judging, "judge_by_kernel", lambda *_: np.log(0.9 * said + 0.1 / 3))
     judged = judge_audit_labels(staged.robust, prepared)
     judgement = judged.labels.judgement
     learned, held_out = prepared.learned, prepared.held_out.positions
-    np.testing.assert_array_equal(judgement.prediction[learned], theirs.prediction[learned])
-    np.testing.assert_allclose(
-        judgement.prediction[held_out],
-        with_prior(staged.robust.probability, staged.robust.class_prior, judged.frequency),
-        rtol=1e-5,
+    expected = theirs.prediction.copy()
+    expected[held_out] = with_prior(
+        staged.robust.probability, staged.robust.class_prior, judged.frequency
     )
+    if second:
+        expected = pool(expected, np.log(0.9 * said + 0.1 / 3))
+    np.testing.assert_allclose(judgement.prediction, expected, rtol=1e-4, atol=1e-7)
+    assert (judged.confusion == judged.network_confusion) is not second
     assert judged.frequency == pytest.approx(theirs.select(learned).class_prior)
     assert judgement.score_kind == "posterior"
     believed = judged.labels.judgement_with_verified.clean_probability
@@ -146,7 +156,7 @@ def test_the_model_of_ulc_plus_is_handed_over_as_it_was_trained(staged):
     handed_over = hand_over_robust(staged.robust, Comparison(True, "it is better"), judged)
     assert handed_over.reason == "the model of ULC+, as it is better"
     assert handed_over.run is staged.robust.folder
-    assert handed_over.confusion.slope == judged.confusion.slope
+    assert handed_over.confusion.slope == judged.network_confusion.slope
 
 
 def test_a_plain_model_is_handed_over_with_early_stopping(staged):
@@ -176,7 +186,9 @@ def test_results_are_written_from_the_values_of_the_stages(staged, tmp_path):
     assert folder.read_json("summary.json")["labels"]["auc"] is not None  # true labels are known
 
 
-def test_data_are_prepared_once_and_the_noise_is_fitted_once(tmp_path, monkeypatch):
+def test_data_are_prepared_once_and_the_noise_is_fitted_once_for_each_prediction(
+    tmp_path, monkeypatch
+):
     vectors, given, _ = blobs(rows=60)
     np.savez(tmp_path / "data.npz", X=vectors, y=given)
     prepared, fitted = [], []
@@ -188,16 +200,26 @@ def test_data_are_prepared_once_and_the_noise_is_fitted_once(tmp_path, monkeypat
             return counted(*arguments, **settings)
 
         monkeypatch.setattr(module, "prepare", prepare)
-    fit_rows = ConfusionModel.fit_rows
+    fit = RowNoiseEM.fit
 
-    def recording(*arguments):
-        fitted.append(arguments)
-        return fit_rows(*arguments)
+    def recording(em):
+        fitted.append(em.priors)
+        return fit(em)
 
-    monkeypatch.setattr(ConfusionModel, "fit_rows", recording)
+    monkeypatch.setattr(RowNoiseEM, "fit", recording)
     ulc.audit(tmp_path / "data.npz", tmp_path / "audits", **QUICK)
     assert len(prepared) == 1
-    assert len(fitted) == 1
+    assert fitted == [ONE_JUDGE, ONE_JUDGE]  # few rows: the pool has the same priors
+
+
+def test_two_judges_of_many_rows_have_priors_of_their_own(staged, monkeypatch):
+    monkeypatch.setattr(judging, "ENOUGH_ROWS", len(staged.data.prepared.learned))
+    fitted = []
+    monkeypatch.setattr(
+        judging, "fit_confusion", lambda *given: fitted.append(given[3]) or fit_confusion(*given)
+    )
+    judge_audit_labels(staged.robust, staged.data.prepared)
+    assert fitted == [ONE_JUDGE, TWO_JUDGES]
 
 
 EVEN = np.full(3, 1 / 3)
@@ -248,7 +270,7 @@ def test_the_interval_of_the_noise_rate_stays_within_0_and_1():
     def judged(rate):
         clean = SimpleNamespace(clean_probability=np.full(4, 1 - rate))
         labels = SimpleNamespace(judgement_with_verified=clean)
-        return AuditJudgement(labels, None, EVEN).noise_interval
+        return AuditJudgement(labels, None, None, EVEN).noise_interval
 
     assert judged(0.01) == pytest.approx((0, 0.0275))
     assert judged(0.4) == pytest.approx((0.305, 0.515))
@@ -275,6 +297,7 @@ def test_the_number_of_held_out_rows_is_that_of_the_rows_drawn():
         workspace = Workspace(create_folder(Path("audit")), CPU, AuditProgress())
         source = read_source(spec, Path(), CPU, AuditProgress())
         data = prepare_data(spec, source, workspace)
+        assert source.source is None  # prepared inputs are in memory instead
         count = len(data.prepared.held_out.positions)
         assert data.choices[1].value == f"{count} of {len(given)}"
     assert count == 1

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ulc.labels import confusion
 from ulc.labels.confusion import (
     ConfusionModel,
     TransitionEM,
@@ -174,3 +175,22 @@ def test_the_symmetric_likelihood_is_the_largest_over_rate_and_temperature():
             chance = (1 - rate) * correct + rate * (1 - correct) / 3
             best = max(best, np.log(np.maximum(chance, 1e-300)).mean())
     assert symmetric_noise_log_likelihood(probability, labels) == pytest.approx(best, abs=2e-3)
+
+
+def test_a_class_without_wrong_labels_has_none_on_difficult_rows_either():
+    perfect = ((1.0, 0.0, 0.0), (0.0, 0.9, 0.1), (0.2, 0.0, 0.8))
+    model = ConfusionModel(temperature=1, transition=perfect, slope=2.0, affinity=0.5)
+    expected = np.array([[0.4, 0.3, 0.3], [0.98, 0.01, 0.01]])
+    likelihood = np.stack([model.likelihood(expected, np.full(2, label)) for label in range(3)])
+    np.testing.assert_allclose(likelihood.sum(0), 1)  # over the labels that could be given
+    np.testing.assert_allclose(likelihood[:, :, 0].T, [[1, 0, 0]] * 2, atol=1e-9)
+
+
+def test_the_posterior_of_many_rows_is_computed_in_pieces(monkeypatch):
+    probability, _, labels = population(0.2, rows=301)
+    factor, slope = (1.2, 0.9, 1.0, 0.9), {"slope": 1.5, "affinity": 0.7, "difficulty": 0.3}
+    fitted = ConfusionModel.fit(probability, labels)
+    noise = fitted.model_copy(update={"factor": factor, **slope})
+    whole = noise.posterior(probability, labels)
+    monkeypatch.setattr(confusion, "NUMBERS_AT_ONCE", 4 * 50)
+    np.testing.assert_allclose(noise.posterior(probability, labels), whole, rtol=1e-6)

@@ -1,11 +1,13 @@
 """Each update of the EM for noise by row is a Newton step: compared with numerical derivatives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ulc.labels import row_noise
 from ulc.labels.confusion import RowNoise, RowTerms
-from ulc.labels.row_noise import RowNoiseEM, deconvolve
+from ulc.labels.row_noise import LOWEST_TEMPERATURE, ONE_JUDGE, RowNoiseEM, deconvolve
 
 K, ROWS, POOLED = 3, 60, 0.2
 STEP = 1e-3
@@ -15,11 +17,11 @@ STEP = 1e-3
 def state(monkeypatch):
     """An EM in the middle of its work, with what a step computes first."""
     monkeypatch.setattr(row_noise, "FEWEST_ROWS", 20)
-    monkeypatch.setattr(row_noise, "SLOPE_PRECISION", 1.0)
     rng = np.random.default_rng(0)
     probability = rng.dirichlet(np.ones(K), ROWS)
     drawn = (rng.random(ROWS)[:, None] > probability.cumsum(1)).sum(1).clip(0, K - 1)
-    em = RowNoiseEM(probability, np.where(rng.random(ROWS) < 0.2, (drawn + 1) % K, drawn))
+    given = np.where(rng.random(ROWS) < 0.2, (drawn + 1) % K, drawn)
+    em = RowNoiseEM(probability, given, priors=replace(ONE_JUDGE, slope=1.0))
     em.log_odds = np.array([-1.0, -0.5, -1.5])
     em.pairs = np.array([[0, 0.3, 0.7], [0.5, 0, 0.5], [0.9, 0.1, 0]])
     em.slope, em.affinity, em.power = 0.3, 0.2, 0.9
@@ -161,7 +163,7 @@ def test_a_step_of_em_makes_each_update_once_from_the_same_posterior(state, monk
     """Pooled error: the expected share of wrong labels, with ten right ones more."""
     em, expected, terms, posterior = state
     monkeypatch.setattr(row_noise, "STEPS", 1)
-    by_hand = RowNoiseEM(np.exp(em.logs), em.given)
+    by_hand = RowNoiseEM(np.exp(em.logs), em.given, priors=em.priors)
     by_hand.__dict__.update({name: np.copy(value) for name, value in em.__dict__.items()
                              if isinstance(value, np.ndarray)})  # fmt: skip
     by_hand.slope, by_hand.affinity, by_hand.power = em.slope, em.affinity, em.power
@@ -217,3 +219,23 @@ def test_the_model_has_the_parameters_of_the_last_step(state):
     np.testing.assert_allclose(likelihood, terms.likelihood(em.given), rtol=1e-6)
     total = sum(model.likelihood(expected, np.full(ROWS, label)) for label in range(K))
     np.testing.assert_allclose(total, 1)
+
+
+@pytest.mark.parametrize(("reluctance", "power"), [(0.0, 1 / LOWEST_TEMPERATURE), (10.0, 1 / 1.05)])
+def test_the_temperature_is_low_only_if_labels_ask_for_it_enough(state, reluctance, power):
+    """Labels that are always the likeliest class would make any prediction sharper."""
+    em, expected, _, _ = state
+    em.priors = replace(ONE_JUDGE, low_temperature=1.05, reluctance=reluctance)
+    likeliest = np.eye(K)[expected.argmax(1)]
+    for _ in range(60):
+        em.update_temperature(expected, likeliest)
+    assert em.power == pytest.approx(power)
+
+
+def test_above_the_low_temperature_reluctance_changes_nothing(state):
+    em, expected, _, posterior = state
+    em.priors = replace(ONE_JUDGE, low_temperature=0.3, reluctance=10.0)
+    em.update_temperature(expected, posterior)
+    reluctant, em.power, em.priors = em.power, 0.9, ONE_JUDGE
+    em.update_temperature(expected, posterior)
+    assert em.power == reluctant

@@ -7,7 +7,8 @@ The stages, in order; each returns what the table says:
     train_and_measure       HeldOutRun        plain training, measured on held-out rows
     train_and_measure       HeldOutRun        ULC+, measured on the same rows
     judge_audit_labels      AuditJudgement    a posterior for every label, from predictions by
-                                              networks of ULC+ that have not learned the label
+                                              networks of ULC+ and a second judge that have not
+                                              learned the label
     compare_models          Comparison        whether the held-out rows allow the model of ULC+
     hand_over_robust or     HandedOver        the model of ULC+ if the comparison allows it, else
     hand_over_plain                           the plain model with early stopping

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ulc.auditing.judging import AuditJudgement, for_model
+from ulc.auditing.paired import is_significantly_negative
 from ulc.auditing.trainings import HeldOutRun
 from ulc.labels.confusion import ConfusionModel
 from ulc.storage.run_folder import RunFolder
 from ulc.typing import Floats, Integers
-
-ONE_SIDED_95 = 1.64  # standard errors that chance exceeds in 5 % of cases
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class HandedOver:
 
     run: its training; reason: which model it is and why, as a sentence
     confusion: the confusion model by which `ulc predict` scores labels (noise.json). For ULC+:
-        that of the judgement, for predictions under the model's prior. For plain: fitted to its
+        fitted to its cross-fitted predictions, for the model's prior. For plain: fitted to its
         predictions for held-out rows.
     """
 
@@ -53,8 +52,7 @@ def compare_models(robust: HeldOutRun, plain: HeldOutRun, frequency: Floats) -> 
     difference = own_log_likelihood(
         robust.under_prior(frequency), robust.given
     ) - own_log_likelihood(plain.probability, plain.given)
-    rows = np.full(len(difference), 1 / len(difference))
-    if is_significantly_negative(difference, rows):
+    if is_significantly_negative(difference):
         return Comparison(False, "it explains the held-out labels better than ULC+")
     if is_significantly_negative(difference, class_weights(robust.given)):
         reason = "it explains the held-out labels better than ULC+ in the mean over classes"
@@ -70,13 +68,6 @@ def own_log_likelihood(probability: Floats, given: Integers) -> Floats:
     return ConfusionModel.fit(probability, given).log_likelihood(probability, given)
 
 
-def is_significantly_negative(difference: Floats, weights: Floats) -> bool:
-    """Whether the weighted mean of (V,) differences is negative by more than 1.64 errors."""
-    mean = float((weights * difference).sum())
-    error = float(np.sqrt((weights**2 * (difference - mean) ** 2).sum()))
-    return mean < -ONE_SIDED_95 * error
-
-
 def class_weights(given: Integers) -> Floats:
     """(V,) weights of rows in the mean over the classes that occur; they sum to 1."""
     sizes = np.bincount(given)
@@ -87,8 +78,8 @@ def class_weights(given: Integers) -> Floats:
 def hand_over_robust(
     robust: HeldOutRun, comparison: Comparison, judgement: AuditJudgement
 ) -> HandedOver:
-    """The model of ULC+, with the confusion model of the judgement."""
-    confusion = for_model(judgement.confusion, judgement.frequency, robust.class_prior)
+    """The model of ULC+, with the confusion model of its own cross-fitted predictions."""
+    confusion = for_model(judgement.network_confusion, judgement.frequency, robust.class_prior)
     return HandedOver(robust.folder, f"the model of ULC+, as {comparison.reason}", confusion)
 
 

@@ -1,14 +1,18 @@
-"""The judgement of an audit: a posterior for every label, from cross-fitted predictions of ULC+."""
+"""The judgement of an audit: a posterior for every label, from predictions that never saw it."""
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ulc.auditing.paired import is_significantly_negative
 from ulc.auditing.trainings import HeldOutRun
 from ulc.data.prepare import Prepared
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.files import LabelFiles
+from ulc.labels.row_noise import ENOUGH_ROWS, ONE_JUDGE, TWO_JUDGES, Priors, RowNoiseEM
+from ulc.labels.second_judge import judge_by_kernel, pool
 from ulc.typing import Floats, Integers
 
 THRESHOLD = 0.5  # a label with a lower score is more likely wrong than right
@@ -24,11 +28,13 @@ class AuditJudgement:
     """The judgement of all labels, ready to be written.
 
     confusion: the confusion model behind the posterior, for predictions under the training prior
+    network_confusion: the same for the predictions of ULC+ alone; equal if there is one judge
     frequency: (K,) the training prior: class frequencies of the corrected labels of learned rows
     """
 
     labels: LabelFiles
     confusion: ConfusionModel
+    network_confusion: ConfusionModel
     frequency: Floats
 
     @property
@@ -44,25 +50,35 @@ class AuditJudgement:
 
 
 def judge_audit_labels(robust: HeldOutRun, prepared: Prepared) -> AuditJudgement:
-    """Judge every label by a network of ULC+ that has not learned it.
+    """Judge every label by a network of ULC+ that has not learned it, and by a second judge.
 
     For the rows that ULC+ learned, this is a network that was trained on the other folds; its
     predictions are under the training prior already. Held-out rows are predicted by the model,
-    which learned balanced classes, so its predictions are converted to that prior. The confusion
-    model is fitted to the learned rows (`fit_rows`: noise that depends on the row) and judges all.
+    which learned balanced classes, so its predictions are converted to that prior. The second judge
+    (labels/second_judge.py) is for vectors; it counts unless ULC+ alone is
+    significantly better at explaining the labels.
+    The confusion model is fitted to the learned rows (noise that depends on the row) and judges
+    all.
     """
     judgement = robust.folder.judgement
-    frequency = judgement.select(prepared.learned).class_prior
+    given, learned = judgement.given, prepared.learned
+    frequency = judgement.select(learned).class_prior
     prediction = judgement.prediction.copy()
     if prepared.held_out is not None:
         prediction[prepared.held_out.positions] = robust.under_prior(frequency)
     certain = find_certain(judgement.clean_probability, prepared)
-    learned = prepared.learned
-    confusion = fit_confusion(prediction[learned], judgement.given[learned], certain[learned])
-    posterior = confusion.posterior(prediction, judgement.given)
-    posterior[certain] = np.eye(posterior.shape[1], dtype=posterior.dtype)[judgement.given[certain]]
+    alone = Judges.fit(prediction, given, learned, certain, ONE_JUDGE)
+    judges = alone
+    if prepared.all_rows.comparable().ndim == 2:
+        pooled = pool(prediction, judge_rows_by_kernel(prepared, given, prediction.shape[1]))
+        priors = TWO_JUDGES if len(learned) >= ENOUGH_ROWS else ONE_JUDGE
+        both = Judges.fit(pooled, given, learned, certain, priors)
+        if not is_significantly_negative(both.log_likelihood - alone.log_likelihood):
+            judges = both
+    posterior = judges.confusion.posterior(judges.prediction, given)
+    posterior[certain] = np.eye(posterior.shape[1], dtype=posterior.dtype)[given[certain]]
     labels = LabelFiles(
-        replace(judgement, prediction=prediction).with_posterior(posterior),
+        replace(judgement, prediction=judges.prediction).with_posterior(posterior),
         prepared.class_names,
         THRESHOLD,
         prepared.ids,
@@ -71,7 +87,39 @@ def judge_audit_labels(robust: HeldOutRun, prepared: Prepared) -> AuditJudgement
         prepared.nearly_empty,
         odd_rows=True,
     )
-    return AuditJudgement(labels, confusion, frequency)
+    return AuditJudgement(labels, judges.confusion, alone.confusion, frequency)
+
+
+@dataclass(frozen=True)
+class Judges:
+    """(N, K) predictions of all rows, and the confusion model that is fitted to them.
+
+    log_likelihood: (M,) of the given labels of the learned rows, log P(given | x)
+    """
+
+    prediction: Floats
+    confusion: ConfusionModel
+    log_likelihood: Floats
+
+    @classmethod
+    def fit(
+        cls,
+        prediction: Floats,
+        given: Integers,
+        learned: Integers,
+        certain: NDArray[np.bool_],
+        priors: Priors,
+    ) -> Self:
+        """Fit the confusion model to the learned rows."""
+        rows, labels = prediction[learned], given[learned]
+        confusion = fit_confusion(rows, labels, certain[learned], priors)
+        return cls(prediction, confusion, confusion.log_likelihood(rows, labels))
+
+
+def judge_rows_by_kernel(prepared: Prepared, given: Integers, classes: int) -> Floats:
+    """(N, K) log-probabilities by the second judge, which has learned all labels but the own."""
+    rows = prepared.all_rows
+    return judge_by_kernel(rows.comparable(), given, classes, rows.first_copy.cpu().numpy())
 
 
 def find_certain(clean_probability: Floats, prepared: Prepared) -> NDArray[np.bool_]:
@@ -86,14 +134,14 @@ def find_certain(clean_probability: Floats, prepared: Prepared) -> NDArray[np.bo
 
 
 def fit_confusion(
-    probability: Floats, given: Integers, certain: NDArray[np.bool_]
+    probability: Floats, given: Integers, certain: NDArray[np.bool_], priors: Priors
 ) -> ConfusionModel:
     """A confusion model fitted to the rows, or to a random sample where there are many."""
     most = max(FEWEST_ROWS, MOST_PROBABILITIES // probability.shape[1])
     rows: slice | Integers = slice(None)
     if len(given) > most:
         rows = np.random.default_rng(0).choice(len(given), most, replace=False)
-    return ConfusionModel.fit_rows(probability[rows], given[rows], certain[rows])
+    return RowNoiseEM(probability[rows], given[rows], certain[rows], priors).fit()
 
 
 def for_model(confusion: ConfusionModel, frequency: Floats, learned: Floats) -> ConfusionModel:

@@ -14,6 +14,7 @@ from ulc.typing import Floats, Integers
 PSEUDO_COUNT_CORRECT = 1.0  # labels for each class, all correct
 PSEUDO_COUNT_POOLED = 30.0  # labels for each class, wrong at the pooled error rate
 PSEUDO_COUNT_CORRECT_POOLED = 10.0  # labels in the pooled error rate itself, all correct
+NUMBERS_AT_ONCE = 2**22  # of a posterior; some ten arrays of as many 64-bit numbers are needed
 MAX_EM_STEPS = 100
 EM_TOLERANCE = 1e-4
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.25, 4.0
@@ -164,9 +165,14 @@ class ConfusionModel(Spec):
 
     def posterior(self, probability: Floats, given: Integers) -> Floats:
         """(N, K) P(true | x, given) by Bayes' rule: q_i(k) · C_i[k, given_i], normalised."""
-        expected = self.expected(probability)
-        joint = np.maximum(expected * self.likelihood(expected, given), 1e-300)
-        return (joint / joint.sum(1, keepdims=True)).astype(np.float32)
+        posterior = np.empty(probability.shape, np.float32)
+        size = max(1, NUMBERS_AT_ONCE // probability.shape[1])
+        for start in range(0, len(given), size):
+            piece = slice(start, start + size)
+            expected = self.expected(probability[piece])
+            joint = np.maximum(expected * self.likelihood(expected, given[piece]), 1e-300)
+            posterior[piece] = joint / joint.sum(1, keepdims=True)
+        return posterior
 
     def log_likelihood(self, probability: Floats, given: Integers) -> Floats:
         """(N,) log P(given_i | x_i)."""
@@ -177,8 +183,7 @@ class ConfusionModel(Spec):
 
     def noise_rate(self, probability: Floats, given: Integers) -> float:
         """Expected share of these given labels that is wrong."""
-        correct = self.posterior(probability, given)[np.arange(len(given)), given]
-        return float(1 - correct.mean())
+        return float(1 - self.posterior(probability, given)[np.arange(len(given)), given].mean())
 
 
 def with_temperature(probability: Floats, temperature: float) -> Floats:
@@ -190,8 +195,7 @@ def with_temperature(probability: Floats, temperature: float) -> Floats:
 
 def joint_probability(probability: Floats, given: Integers, transition: Floats) -> Floats:
     """(N, K) P(true = k, given label | x)."""
-    joint: Floats = probability * transition.T[given]
-    return np.maximum(joint, 1e-300)
+    return np.maximum(probability * transition.T[given], 1e-300)
 
 
 def mean_log_likelihood(probability: Floats, given: Integers, transition: Floats) -> float:

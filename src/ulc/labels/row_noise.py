@@ -5,6 +5,8 @@ resembles. A confusion matrix alone explains such labels by unsure predictions, 
 errors.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,15 +23,36 @@ STEPS = 60  # EM ends after so many steps: later ones drift along directions tha
 TOLERANCE = 1e-3
 # Labels for each class, wrong at the pooled error rate.
 PSEUDO_COUNT_POOLED = 100.0
-# Precision of the Gaussian priors of slope and affinity, for each row: the priors weigh the same
-# for any number of rows above 10,000, and more for fewer rows.
-# Predictions are a little wrong about difficult rows, too: without priors, clean data would seem to
-# have noise there.
-SLOPE_PRECISION, AFFINITY_PRECISION, FEWEST_ROWS = 1e-3, 0.1, 10_000
+FEWEST_ROWS = 10_000  # precisions of priors, which are for each row, are at least for so many
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.25, 4.0
 LOWEST_LOG = -20.0
 SMALLEST_FACTOR, LARGEST_FACTOR = 1e-3, 1e3
 RICHARDSON_LUCY_STEPS = 50
+
+
+@dataclass(frozen=True)
+class Priors:
+    """What is believed of the noise before any label is seen.
+
+    Predictions are a little wrong about difficult rows, too: without priors, clean data would seem
+    to have noise there.
+
+    slope, affinity: precision of the Gaussian priors around 0, for each row
+    low_temperature: T falls below it only as far as that raises the mean log-likelihood of the
+        labels by `reluctance` for each unit of −log T
+    """
+
+    slope: float
+    affinity: float
+    low_temperature: float = LOWEST_TEMPERATURE
+    reluctance: float = 0.0
+
+
+ONE_JUDGE = Priors(slope=1e-3, affinity=0.1)
+# Pooled predictions of two judges (labels/second_judge.py) are better, so less of the difficulty is
+# theirs. A lower temperature would explain more of it by wrong labels.
+TWO_JUDGES = Priors(slope=3e-5, affinity=0.04, low_temperature=0.6, reluctance=0.02)
+ENOUGH_ROWS = 3_000  # of fewer rows, even two judges have the priors of one
 
 
 class RowNoiseEM:
@@ -47,8 +70,13 @@ class RowNoiseEM:
     """
 
     def __init__(
-        self, probability: Floats, given: Integers, certain: NDArray[np.bool_] | None = None
+        self,
+        probability: Floats,
+        given: Integers,
+        certain: NDArray[np.bool_] | None = None,
+        priors: Priors = ONE_JUDGE,
     ) -> None:
+        self.priors = priors
         self.classes = probability.shape[1]
         floats = np.maximum(probability, 1e-30, dtype=np.float64)
         self.logs = np.maximum(np.log(floats), LOWEST_LOG)
@@ -110,7 +138,7 @@ class RowNoiseEM:
         mean = (terms.preference * logs) @ self.pairs.T / terms.total
         square = (terms.preference * logs**2) @ self.pairs.T / terms.total
         own = logs[np.arange(len(logs)), self.given][:, None]
-        precision = AFFINITY_PRECISION * max(len(logs), FEWEST_ROWS)
+        precision = self.priors.affinity * max(len(logs), FEWEST_ROWS)
         rise = (wrong * (own - mean)).sum() - precision * self.affinity
         step = rise / ((wrong * (square - mean**2)).sum() + precision)
         self.affinity = float(np.clip(self.affinity + np.clip(step, -0.2, 0.2), -1, 2))
@@ -136,7 +164,7 @@ class RowNoiseEM:
         rise = excess.sum(0) + PSEUDO_COUNT_POOLED * pooled - pseudo * chance
         curvature = information.sum(0) + pseudo * chance * (1 - chance)
         self.log_odds = self.log_odds + np.clip(rise / np.maximum(curvature, 1e-9), -1, 1)
-        precision = SLOPE_PRECISION * max(len(posterior), FEWEST_ROWS)
+        precision = self.priors.slope * max(len(posterior), FEWEST_ROWS)
         slope_rise = (excess.sum(1) * terms.difficulty).sum() - precision * self.slope
         curvature = (information.sum(1) * terms.difficulty**2).sum() + precision
         self.slope += float(np.clip(slope_rise / curvature, -1, 1))
@@ -146,8 +174,12 @@ class RowNoiseEM:
         after, before = (posterior * self.logs).sum(1), (expected * self.logs).sum(1)
         squares = self.logs**2
         spread = (expected * squares).sum(1) - before**2 - (posterior * squares).sum(1) + after**2
-        step = (after - before).mean() / max(abs(spread.mean()), 1e-6)
-        power = self.power + np.clip(step, -self.power / 5, self.power / 5)
+        curvature, most = max(abs(spread.mean()), 1e-6), self.power / 5
+        rise, free = (after - before).mean(), 1 / self.priors.low_temperature
+        power = self.power + np.clip(rise / curvature, -most, most)
+        if power > free:
+            rise = rise - self.priors.reluctance / self.power
+            power = max(free, self.power + np.clip(rise / curvature, -most, most))
         self.power = float(np.clip(power, 1 / HIGHEST_TEMPERATURE, 1 / LOWEST_TEMPERATURE))
 
     def update_factor(self, counts: Floats, posterior: Floats, pooled: float) -> None:
