@@ -1,21 +1,29 @@
-"""An epoch with 1,000 classes against the bare arithmetic of networks and noise draws, on vectors.
+"""An epoch with 1,000 classes against its bare arithmetic, on vectors, in processor time.
 
-The slice is an epoch on random vectors of 256 numbers (see slices.py). With many classes, the last
-layer and the draws of ULC are most of the arithmetic. So bare arithmetic has, beside the passes
-through the networks, what ULC's equations ask for, in plain torch on tensors in memory: T products
-with the heads for each evaluated row (Monte-Carlo dropout); and for each learned row the product
-with the class noise and T softmaxes, with their gradients. `passes_ratio` is the ratio to the
-passes through the networks alone.
+The slice is an epoch on random vectors of 256 numbers (see slices.py), for ULC+ the first one
+after warm-up, whose fit of the confusion model takes the most steps. Bare arithmetic is what the
+equations of an algorithm ask for, in plain torch on tensors in memory; no row is chosen, no random
+number drawn, no loss but a sum computed, no weight updated:
+
+- forward and backward passes through the networks, for all algorithms;
+- T products with the heads and T softmaxes for each evaluated row (Monte-Carlo dropout: ULC, ULC+);
+- for each learned row the product with the class noise and T softmaxes, with gradients (ULC);
+- the steps of EM for the confusion model: posterior, counts, moments (ULC+).
+
+`passes_ratio` is the ratio to the passes through the networks alone.
 """
 
 import sys
+import time
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 
 from benchmarks.slices import BarePasses, Call, Case, Slice, record_calls
 from benchmarks.timing import check_bound, new_parser, parse_options, report_result, time_in_turns
+from ulc.blocks.label_posterior import AnchoredConfusion
 from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
@@ -31,7 +39,7 @@ LIMIT = 1.6
 def main(argv: list[str]) -> None:
     parser = new_parser(__doc__)
     parser.set_defaults(repeats=3)
-    parser.add_argument("--algorithms", nargs="+", default=["ulc", "dividemix", "ce"])
+    parser.add_argument("--algorithms", nargs="+", default=["ulc", "ulc_plus", "dividemix", "ce"])
     parser.add_argument("--examples", type=int, default=10_000)
     parser.add_argument("--classes", type=int, default=1000)
     options = parse_options(parser, argv)
@@ -71,9 +79,13 @@ def measure(name: str, piece: Slice, repeats: int) -> tuple[dict[str, Any], dict
         "slice": piece.run,
         "passes": BarePasses(piece, calls, torch.contiguous_format).run,
     }
+    if name in ("ulc", "ulc_plus"):
+        pieces["dropout"] = BareDropout(piece).run
     if name == "ulc":
         pieces["draws"] = BareDraws(piece, calls).run
-    timed = time_in_turns(pieces, repeats)
+    if name == "ulc_plus":
+        pieces["confusion"] = BareConfusion(piece).run
+    timed = time_in_turns(pieces, repeats, clock=time.process_time)
     bare = [timed[key].values for key in pieces if key != "slice"]
     total = type(timed["slice"])(tuple(map(sum, zip(*bare, strict=True))))
     ratio = timed["slice"].over(total)
@@ -88,32 +100,72 @@ def measure(name: str, piece: Slice, repeats: int) -> tuple[dict[str, Any], dict
     return row, check_bound(title, ratio, "≤", LIMIT)
 
 
+class BareDropout:
+    """The T dropout passes of all rows by both networks, from features in memory."""
+
+    def __init__(self, piece: Slice) -> None:
+        network, self.passes = piece.algorithm.networks()[0], piece.algorithm.config.passes
+        weight = network.heads()[0].detach()
+        self.heads = weight.repeat(self.passes, 1)
+        self.classes = network.head.out_features
+        self.batches = 2 * [len(each) for each in piece.algorithm.data.in_order()]
+        self.features = torch.randn(weight.shape[1], max(self.batches))
+
+    def run(self) -> None:
+        for rows in self.batches:
+            outputs = (self.heads @ self.features[:, :rows]).unflatten(0, (self.passes, -1))
+            outputs[:, : self.classes].softmax(1)
+
+
 class BareDraws:
-    """The T dropout passes and T noise draws of an epoch of ULC, on tensors in memory."""
+    """The T noise draws of an epoch of ULC, on tensors in memory."""
 
     def __init__(self, piece: Slice, calls: list[Call]) -> None:
         network, passes = piece.algorithm.networks()[0], piece.algorithm.config.passes
-        classes, features = network.head.weight.shape
+        classes = network.head.out_features
         self.learned = [call.rows for call in calls if call.learns]
-        self.batches = 2 * [len(each) for each in piece.algorithm.data.in_order()]
         most = max(self.learned)
-        self.heads = torch.randn(passes * 2 * classes, features)
-        self.features = torch.randn(features, max(self.batches))
         self.class_std = torch.randn(classes, classes, requires_grad=True)
         self.logits, self.std = (torch.randn(classes, most, requires_grad=True) for _ in range(2))
         self.normal = torch.randn(passes, classes, most)
 
     def run(self) -> None:
-        for rows in self.batches:
-            (self.heads @ self.features[:, :rows]).unflatten(0, (len(self.normal), 2, -1))[
-                :, 0
-            ].softmax(1)
         for rows in self.learned:
             logits, std = self.logits[:, :rows], self.std[:, :rows]
             variance = std.square() + self.class_std.square() @ logits.square()
             noisy = torch.addcmul(logits, variance.sqrt(), self.normal[..., :rows])
             noisy.softmax(1).mean(0).log().sum().backward()
             self.logits.grad = self.std.grad = self.class_std.grad = None
+
+
+class BareConfusion:
+    """As many steps of EM as the confusion model of ULC+ took, on tensors in memory."""
+
+    def __init__(self, piece: Slice) -> None:
+        self.steps = count_steps(piece)
+        self.given = piece.algorithm.data.given
+        self.logs = torch.randn(len(self.given), piece.algorithm.data.num_classes).log_softmax(1)
+        self.transition = torch.rand(2 * (self.logs.shape[1],))
+
+    def run(self) -> None:
+        for _ in range(self.steps):
+            expected = self.logs.softmax(1)
+            posterior = expected * self.transition[self.given]
+            posterior /= posterior.sum(1, keepdim=True)
+            torch.zeros_like(self.transition).index_add_(0, self.given, posterior)
+            posterior.mean(0)
+            for each in (expected, posterior):
+                (each * self.logs).sum(1)
+                (each * self.logs.square()).sum(1)
+
+
+def count_steps(piece: Slice) -> int:
+    """Number of steps of EM in the slice of ULC+, the last posterior included."""
+    with patch.object(
+        AnchoredConfusion, "expect", autospec=True, side_effect=AnchoredConfusion.expect
+    ) as steps:
+        piece.run()
+    return steps.call_count
 
 
 if __name__ == "__main__":

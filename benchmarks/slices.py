@@ -19,6 +19,7 @@ from ulc.config import DataSpec, NetworkSpec, NoiseSpec, RunSpec
 from ulc.data.prepare import prepare
 from ulc.data.training import TensorData
 from ulc.networks import network_maker
+from ulc.networks.classifier import Classifier
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Slice:
     def of(cls, name: str, case: Case, data: TensorData) -> "Slice":
         options: dict[str, Any] = {"batch_size": case.batch_size}
         if name != "ce":
-            options |= {"warmup_epochs": 0}
+            options |= {"warmup_epochs": 1 if name == "ulc_plus" else 0}
         config = configure(name, options)
         new_network = network_maker(
             NetworkSpec(name=case.network),
@@ -80,6 +81,11 @@ class Slice:
         trusted = torch.arange(len(data)) % 2 == 0
         start = copy.deepcopy(algorithm.state_dict())
         return cls(algorithm, start, (trusted, data.stored[: len(data) // 5]))
+
+    def networks(self) -> list[Classifier]:
+        """Return the networks that learn, and those that predict if these are averages."""
+        learning = [each.network for each in self.algorithm.learners()]
+        return list(dict.fromkeys([*learning, *self.algorithm.networks()]))
 
     def run(self) -> None:
         """Run the same epoch each time: same weights, same random numbers."""
@@ -112,7 +118,7 @@ class Call:
 def record_calls(piece: Slice) -> list[Call]:
     """Record every forward pass of the slice, in order."""
     calls: list[Call] = []
-    networks = piece.algorithm.networks()
+    networks = piece.networks()
 
     def make_hook(number: int) -> Callable[..., None]:
         def record(module: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -141,7 +147,7 @@ class BarePasses:
 
     def __init__(self, piece: Slice, calls: list[Call], memory_format: torch.memory_format) -> None:
         self.calls = calls
-        networks = piece.algorithm.networks()
+        networks = piece.networks()
         shape = piece.algorithm.data.preprocessing.shape
         self.networks = [
             copy.deepcopy(network).to(memory_format=memory_format) for network in networks

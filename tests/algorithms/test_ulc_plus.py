@@ -72,7 +72,9 @@ def test_each_label_is_judged_by_the_network_of_its_fold(monkeypatch):
     said = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]).log()
     answers = {id(each): row for each, row in zip(algorithm.members, said, strict=True)}
     monkeypatch.setattr(
-        algorithm, "predict_training_set", lambda each: answers[id(each)].expand(61, K)
+        algorithm,
+        "predict_training_set",
+        lambda each: [(torch.arange(61), answers[id(each)].expand(61, K))],
     )
     algorithm.update_trust()
     torch.testing.assert_close(algorithm.log_prediction, said[algorithm.fold])
@@ -88,7 +90,9 @@ def test_without_cross_fitting_all_networks_judge_and_learn_all_labels(monkeypat
     said = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]]).log()
     answers = {id(each): row for each, row in zip(algorithm.members, said, strict=True)}
     monkeypatch.setattr(
-        algorithm, "predict_training_set", lambda each: answers[id(each)].expand(61, K)
+        algorithm,
+        "predict_training_set",
+        lambda each: [(torch.arange(61), answers[id(each)].expand(61, K))],
     )
     algorithm.update_trust()
     mean = torch.tensor([0.4, 0.15, 0.45]).log().expand(61, K)

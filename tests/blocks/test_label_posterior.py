@@ -7,6 +7,7 @@ from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from ulc.blocks import label_posterior
 from ulc.blocks.label_posterior import AnchoredConfusion, deconvolve, spread_evenly
 
 K = 3
@@ -193,3 +194,23 @@ def test_whatever_the_predictions_it_gives_distributions(rows, anchored):
     torch.testing.assert_close(model.transition.sum(1), torch.ones(4))
     for value in model.state_dict().values():
         assert value.isfinite().all()
+
+
+def test_it_begins_with_the_same_noise_in_every_class():
+    """One label in ten is wrong, and names each other class as often."""
+    begun = AnchoredConfusion(5, torch.device("cpu"))
+    expected = torch.full((5, 5), 0.1 / 4).fill_diagonal_(0.9)
+    torch.testing.assert_close(begun.transition, expected)
+    torch.testing.assert_close(begun.frequency, torch.full((5,), 0.2))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_pieces_change_no_bit(simulated, monkeypatch, known):
+    probability, given, _ = (each[:301] for each in simulated)
+    verified = torch.arange(301) % 7 == 0 if known else None
+    whole, at_once = fit(probability, given, verified=verified)
+    monkeypatch.setattr(label_posterior, "NUMBERS_AT_ONCE", 25 * K)
+    model, in_pieces = fit(probability, given, verified=verified)
+    assert torch.equal(in_pieces, at_once)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, whole.state_dict()[name]), name

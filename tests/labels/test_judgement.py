@@ -184,3 +184,11 @@ def test_corrected_takes_the_suggestion_of_issues_only(judgement):
     """The third is doubted, but its own class is suggested."""
     columns = corrected_columns(judgement, ("cat", "dog", "cow"), 0.6, ("a", "b", "c"))
     assert as_csv(columns).decode() == "id,label\na,cat\nb,cat\nc,cow\n"
+
+
+def test_a_verified_label_is_sure_in_score_and_posterior(judgement):
+    posterior = np.array([[1.0, 0, 0], [0.5, 0.5, 0], [0.1, 0.6, 0.3]])
+    verified = judgement.with_posterior(posterior).with_verified(np.array([False, True, True]))
+    assert verified.clean_probability.tolist() == [1, 1, 1]
+    assert verified.posterior.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert verified.suggested.tolist() == [0, 1, 2]

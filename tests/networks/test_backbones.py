@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from ulc import networks
 from ulc.config import NetworkSpec, checked
 from ulc.errors import InputError
 from ulc.networks import BACKBONES, backbone_maker, feature_count, network_maker
@@ -141,6 +142,18 @@ def test_every_network_starts_with_weights_of_its_own():
     assert not torch.equal(
         first.backbone.last_stage[0].weight, second.backbone.last_stage[0].weight
     )
+
+
+def test_an_mlp_is_made_without_a_trial(monkeypatch):
+    """A trial on "meta" would import torch's compiler; the width is what a trial would find."""
+    assert feature_count(MLP((5,), width=7), (5,)) == MLP((5,), width=7).width
+
+    def trial(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(networks, "feature_count", trial)
+    make = network_maker(NetworkSpec(name="mlp", width=7), (5,), 3, torch.device("meta"))
+    assert make(HeadSpec()).head.in_features == 7
 
 
 def test_asking_for_the_feature_count_leaves_no_trace():

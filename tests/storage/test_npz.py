@@ -85,3 +85,16 @@ def test_arrays_of_the_first_two_versions_are_read(version):
 def test_pickled_objects_are_refused():
     with pytest.raises(ValueError, match="pickled objects, which could run code"):
         read_npz(packed(a=np.array([{}], dtype=object)))
+
+
+@pytest.mark.parametrize("shape", [(200,), (-1, 100), (10**6, 10**6)])
+def test_an_array_that_is_shorter_than_its_header_says_is_refused_by_its_header(shape):
+    """100 numbers are stored; NumPy itself would take the memory first."""
+    content = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(content, header)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.npy", content.getvalue() + np.zeros(100).tobytes())
+    with pytest.raises(ValueError, match=r"a\.npy holds less than its header says"):
+        read_npz(buffer)

@@ -99,8 +99,13 @@ class Algorithm(nn.Module, ABC):
     @torch.no_grad()
     def predictions(self) -> Tensor:
         """(N, K) predictions for the training set, without augmentation."""
+        predictions = torch.empty(
+            len(self.data), self.data.num_classes, device=self.data.given.device
+        )
         with evaluating(self):
-            return torch.cat([self.predict_proba(batch.inputs) for batch in self.data.in_order()])
+            for batch in self.data.in_order():
+                predictions[batch.index] = self.predict_proba(batch.inputs)
+        return predictions
 
     def outputs(self) -> dict[str, NDArray[Any]]:
         """Results beside model and judgement, by name; a run writes them to outputs.npz."""

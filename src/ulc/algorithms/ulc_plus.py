@@ -1,5 +1,6 @@
 """ULC+: trust by networks that have not learned a label, and balanced learning of given labels."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -15,7 +16,7 @@ from ulc.blocks.label_posterior import AnchoredConfusion
 from ulc.blocks.learner import Learner
 from ulc.blocks.losses import soft_cross_entropy
 from ulc.blocks.mixup import blend, draw_lambda, draw_partner
-from ulc.blocks.uncertainty import integrate_predictions, normalised_entropy
+from ulc.blocks.uncertainty import integrate_in_batches, normalised_entropy
 from ulc.config import SGD, Spec
 from ulc.data.training import TrainingData
 from ulc.labels.judgement import Judgement
@@ -114,13 +115,9 @@ class ULCPlus(Algorithm):
     def update_trust(self) -> Record:
         """Compute ŷ, posterior and trust of every label; return what to record."""
         given = self.data.given
-        predictions = torch.stack([self.predict_training_set(each) for each in self.members])
-        if self.config.cross_fitted:
-            log_prediction = predictions[self.fold, torch.arange(len(given), device=given.device)]
-        else:
-            log_prediction = predictions.exp().mean(0).clamp(min=1e-30).log()
-        self.log_prediction.copy_(log_prediction)
-        self.posterior.copy_(self.confusion.update(log_prediction, given, self.certain_labels()))
+        self.update_predictions()
+        posterior = self.confusion.update(self.log_prediction, given, self.certain_labels())
+        self.posterior.copy_(posterior)
         self.trust.copy_(self.posterior.gather(1, given[:, None]).squeeze(1))
         correct = self.confusion.transition.diagonal()
         return {
@@ -146,10 +143,31 @@ class ULCPlus(Algorithm):
         certain = lone if verified is None else lone | verified
         return certain if bool(certain.any()) else None
 
-    def predict_training_set(self, learner: Learner) -> Tensor:
-        """(N, K) log of a network's integrated prediction, under the learned class frequencies."""
-        integrated = integrate_predictions(learner, self.data, self.config.passes)
-        return (integrated.log_probability + self.log_prior()).log_softmax(1)
+    def update_predictions(self) -> None:
+        """Set log ŷ of each row: by the network that has not learned it, or by all networks.
+
+        Each batch goes to its place at once, so that N × K numbers are kept once.
+        """
+        total = None if self.config.cross_fitted else torch.zeros_like(self.log_prediction)
+        for number, learner in enumerate(self.members):
+            for index, predicted in self.predict_training_set(learner):
+                if total is None:
+                    own = (self.fold[index] == number)[:, None]
+                    self.log_prediction[index] = predicted.where(own, self.log_prediction[index])
+                else:
+                    total[index] += predicted.exp()
+        if total is not None:
+            mean = total / len(self.members)
+            self.log_prediction.copy_(mean.clamp(min=1e-30).log())
+
+    def predict_training_set(self, learner: Learner) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield positions of a batch, and (B, K) log of the network's integrated predictions.
+
+        These are under the learned class frequencies.
+        """
+        log_prior = self.log_prior()
+        for index, part in integrate_in_batches(learner, self.data, self.config.passes):
+            yield index, (part.log_probability + log_prior).log_softmax(1)
 
     def log_prior(self) -> Tensor:
         """(K,) logit adjustment: log of the learned class frequencies, or 0 if not balanced.

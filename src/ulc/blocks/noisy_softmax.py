@@ -62,6 +62,8 @@ def split_draws(values: Tensor) -> tuple[Tensor, ...]:
 
 def log_sum_of_draws(log_probability: Tensor) -> Tensor:
     """(K, B) logsumexp of (T, K, B) log-probabilities over the draws."""
+    if len(log_probability) == 1:
+        return log_probability[0]
     largest = log_probability.amax(0)
     total = torch.zeros_like(largest)
     for each in split_draws(log_probability):

@@ -1,7 +1,7 @@
 """Epistemic uncertainty by Monte-Carlo dropout; aleatoric uncertainty by learned logit noise."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -119,26 +119,33 @@ def sum_over_passes(network: Classifier, hidden: Tensor, members: Sequence[int])
 def integrate_predictions(
     learner: Learner, data: TrainingData, passes: int, among: Tensor | None = None
 ) -> IntegratedPredictions:
-    """Monte-Carlo dropout on the training set, without augmentation, with frozen batch norm.
-
-    The network that predicts is used, with averaged weights if the learner averages them.
-
-    passes: number T of dropout passes
-    among: positions of the examples; None: all examples
-    """
-    network = learner.predictor
-    members = draw_mask_seeds(network, passes)
-    with evaluating(network):
-        parts = [
-            monte_carlo_dropout(network, batch.inputs, members)
-            for batch in data.in_order(among=among)
-        ]
+    """`integrate_in_batches` of all examples in one tensor each."""
+    parts = [part for _, part in integrate_in_batches(learner, data, passes, among)]
     stds = [part.instance_std for part in parts if part.instance_std is not None]
     return IntegratedPredictions(
         torch.cat([part.log_probability for part in parts]),
         torch.cat([part.entropy_of_passes for part in parts]),
         torch.cat(stds) if stds else None,
     )
+
+
+def integrate_in_batches(
+    learner: Learner, data: TrainingData, passes: int, among: Tensor | None = None
+) -> Iterator[tuple[Tensor, IntegratedPredictions]]:
+    """Monte-Carlo dropout on the training set, without augmentation, with frozen batch norm.
+
+    The network that predicts is used, with averaged weights if the learner averages them. Yield the
+    positions of each batch, and its predictions.
+
+    passes: number T of dropout passes
+    among: positions of the examples; None: all examples
+    """
+    network = learner.predictor
+    members = draw_mask_seeds(network, passes)
+    for batch in data.in_order(among=among):
+        with evaluating(network):
+            integrated = monte_carlo_dropout(network, batch.inputs, members)
+        yield batch.index, integrated
 
 
 def normalised_entropy(log_probability: Tensor) -> Tensor:

@@ -133,7 +133,7 @@ def label(
         given = np.where(verified, labels, given)  # noise changes no verified label
     cut = replace(
         source,
-        inputs=source.inputs[kept],
+        inputs=source.inputs if len(kept) == len(source.labels) else source.inputs[kept],
         labels=given,
         true=true,
         ids=None if source.ids is None else tuple(source.ids[i] for i in kept),

@@ -114,13 +114,12 @@ class Judgement:
 
         own, others: positions in the result of the rows of this and of the other judgement
         """
-        order = np.argsort(np.concatenate([own, others]))
-        theirs = other.arrays()
-        columns = {
-            name: np.concatenate([values, theirs[name]])[order]
-            for name, values in self.arrays().items()
-            if name in theirs
-        }
+        theirs, columns = other.arrays(), {}
+        for name, values in self.arrays().items():
+            if name in theirs:
+                dtype = np.result_type(values, theirs[name])
+                columns[name] = np.empty((len(own) + len(others), *values.shape[1:]), dtype)
+                columns[name][own], columns[name][others] = values, theirs[name]
         return type(self)(**columns, score_kind=self.score_kind)
 
     def select(self, rows: slice | Integers) -> Self:

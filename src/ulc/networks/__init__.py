@@ -53,7 +53,9 @@ def network_maker(
     def new_network(heads: HeadSpec) -> Classifier:
         with made_on:
             backbone = new_backbone()
-            features = feature_count(backbone, shape)
+            # A trial of batch norm on "meta" would import torch's compiler, a second of work.
+            mlp = backbone if type(backbone) is MLP else None
+            features = mlp.width if mlp is not None else feature_count(backbone, shape)
             check_no_logits(backbone, features, classes)
             network = Classifier(backbone, features, classes, heads)
         return network.to(device)

@@ -11,6 +11,7 @@ class MLP(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], width: int = 512) -> None:
         super().__init__()
+        self.width = width
         self.early_stages = nn.Identity()
         self.last_stage = nn.Sequential(
             nn.Linear(shape[0], width, bias=False), nn.BatchNorm1d(width), nn.ReLU(inplace=True)

@@ -1,7 +1,7 @@
 """Early stopping: keep the best epoch by rows that are held out."""
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ulc.algorithms.base import Algorithm
@@ -45,12 +45,14 @@ class BestEpoch(Observer):
         if signs:
             held_out["signs"] = signs
         if self.monitor.keeps(epoch.records):
+            self.best = None  # so that the old state is not in memory beside the new one
             state = copy.deepcopy(epoch.algorithm.state_dict())
             self.best = Snapshot(epoch.record["epoch"], state)
         if self.patience is not None:
             epoch.is_last |= self.monitor.epochs_since_best(epoch.records) >= self.patience
 
     def on_end(self, algorithm: Algorithm) -> None:
-        """Restore the state of the best epoch, if one was kept."""
+        """Restore the state of the best epoch, if one was kept; from then on only one has it."""
         if self.best is not None:
             algorithm.load_state_dict(self.best.state)
+            self.best = replace(self.best, state={})

@@ -99,6 +99,7 @@ def train(
             observer.on_epoch(epoch)
         if epoch.is_last:
             break
+        del epoch  # and its judgement: N × K numbers
     for observer in observers:
         observer.on_end(algorithm)
     return records

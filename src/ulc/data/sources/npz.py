@@ -165,7 +165,7 @@ def as_inputs(array: NDArray[Any], what: str) -> NDArray[Any]:
         if array.dtype.kind not in REAL:
             raise InputError(f"{what} has type {array.dtype}; give numbers")
         with np.errstate(over="ignore"):  # too large values become infinite and are refused
-            return array.astype(np.float32)
+            return array.astype(np.float32, copy=False)
     return array
 
 
