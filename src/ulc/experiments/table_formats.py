@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from ulc.experiments.run_table import SCORES, Numbers, RunTable
@@ -11,8 +11,11 @@ MARKS = "abcdefghijklmnopqrstuvwxyz"
 SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "±": r"$\pm$", "λ": r"$\lambda$",
+    "±": r"$\pm$", "–": "--", "−": "$-$", "≥": r"$\geq$", "≤": r"$\leq$", "…": r"\dots{}",
+    "λ": r"$\lambda$", "ε": r"$\varepsilon$", "σ": r"$\sigma$", "ω": r"$\omega$", "τ": r"$\tau$",
+    "ℓ": r"$\ell$",
 }  # fmt: skip
+NARROW = 3  # a LaTeX table with more columns is made as wide as the text, and may be divided
 
 
 def as_markdown(table: RunTable) -> str:
@@ -115,47 +118,84 @@ def used_remarks(table: RunTable) -> list[int]:
 
 
 def as_latex(table: RunTable) -> str:
-    """The table in LaTeX, for the packages booktabs and multirow."""
-    width = len(table.heads)
+    """The table in LaTeX: a caption, the numbers, and what they are in small print below them.
+
+    A wide table has a part for each data set, one below the other, as wide as the text.
+    """
+    parts = list(split_columns(table.heads))
+    remarks = [f"({MARKS[n]}) {table.remarks[n]}" for n in used_remarks(table)]
     lines = [
-        "% needs \\usepackage{booktabs,multirow}",
+        "% needs \\usepackage{booktabs,multirow,graphicx}",
         r"\begin{table}",
         r"\centering",
-        rf"\begin{{tabular}}{{ll{'c' * width}}}",
-        r"\toprule",
-        *head_lines(table.heads),
-        r"\midrule",
-    ]
-    for place, row in enumerate(table.rows):
-        for score in SCORES:
-            cells = [
-                cell_text(each, table, column, score, latex_cell)
-                for column, each in enumerate(row.numbers[score])
-            ]
-            first = rf"\multirow{{2}}{{*}}{{{escape_latex(row.title)}}}"
-            title = first if score == SCORES[0] else ""
-            lines.append(" & ".join([title, score, *cells]) + r" \\")
-        if place < len(table.rows) - 1:
-            lines.append(r"\midrule")
-    remarks = [f"({MARKS[n]}) {table.remarks[n]}" for n in used_remarks(table)]
-    caption = " ".join([f"{table.title}." if table.title else "", *explain(table), *remarks])
-    lines += [
-        r"\bottomrule",
-        r"\end{tabular}",
-        rf"\caption{{{escape_latex(caption.strip())}}}",
+        rf"\caption{{{escape_latex(caption_of(table))}}}",
+        r"\smallskip",
+        *(line for part in parts for line in [*latex_part(table, part), r"\par\medskip"]),
+        r"\begin{minipage}{\linewidth}\footnotesize",
+        escape_latex(" ".join([*explain(table), *remarks])),
+        r"\end{minipage}",
         r"\end{table}",
     ]
     return "\n".join(lines)
 
 
+def split_columns(heads: Sequence[tuple[str, ...]]) -> Iterator[list[int]]:
+    """The columns of each part of a table: all, or those of each first heading if they are many."""
+    places = range(len(heads))
+    if len(heads) <= NARROW:
+        yield list(places)
+    else:
+        for _, part in groupby(places, key=lambda place: heads[place][0]):
+            yield list(part)
+
+
+def latex_part(table: RunTable, columns: Sequence[int]) -> list[str]:
+    """The rows of a table with these columns."""
+    wide = len(columns) > NARROW
+    lines = [
+        *([r"\resizebox{\linewidth}{!}{%"] if wide else []),
+        rf"\begin{{tabular}}{{ll{'c' * len(columns)}}}",
+        r"\toprule",
+        *head_lines([table.heads[each] for each in columns]),
+        r"\midrule",
+    ]
+    for place, row in enumerate(table.rows):
+        for score in SCORES:
+            numbers = row.numbers[score]
+            cells = [cell_text(numbers[each], table, each, score, latex_cell) for each in columns]
+            first = rf"\multirow{{2}}{{*}}{{{escape_latex(row.title)}}}"
+            title = first if score == SCORES[0] else ""
+            lines.append(" & ".join([title, score, *cells]) + r" \\")
+        if place < len(table.rows) - 1:
+            lines.append(r"\addlinespace")
+    return [*lines, r"\bottomrule", r"\end{tabular}", *(["}"] if wide else [])]
+
+
+def caption_of(table: RunTable) -> str:
+    """The title of a table; LaTeX numbers tables itself, so a number of the paper is named so."""
+    number, colon, rest = table.title.partition(": ")
+    if colon and number.startswith("Table "):
+        return f"As {number} of the ULC paper: {rest}."
+    return f"{table.title}." if table.title else "Test accuracy in %."
+
+
 def head_lines(heads: Sequence[tuple[str, ...]]) -> list[str]:
-    """The headings in LaTeX, one line for each level; equal neighbours share a heading."""
+    """The headings in LaTeX, one line for each level; equal neighbours share a heading.
+
+    A thin rule below a heading of several columns shows which they are.
+    """
     lines = []
     for level in range(len(heads[0])):
         upper = [head[: level + 1] for head in heads]
         groups = [(parts[-1], len(list(same))) for parts, same in groupby(upper)]
         cells = [rf"\multicolumn{{{count}}}{{c}}{{{escape_latex(text)}}}" for text, count in groups]
         lines.append(" & ".join(["", "", *cells]) + r" \\")
+        ends = [2 + sum(count for _, count in groups[: place + 1]) for place in range(len(groups))]
+        lines += [
+            rf"\cmidrule(lr){{{end - count + 1}-{end}}}"
+            for (_, count), end in zip(groups, ends, strict=True)
+            if count > 1 and len(groups) > 1
+        ]
     return lines
 
 
