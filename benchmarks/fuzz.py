@@ -6,6 +6,7 @@ Each reader runs in a process of its own. An input that fails is written to the 
 """
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -22,7 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fuzzing.readers import RUN_FILES, Reader, make_readers
+from benchmarks.fuzzing.readers import Reader, make_readers
+from benchmarks.fuzzing.run_folders import RUN_FILES
 from ulc.errors import InputError
 from ulc.storage.memory import VARIABLE
 
@@ -77,26 +79,31 @@ def fuzz_in_folder(name: str, inputs: int, seed: int) -> dict[str, Any]:
 def fuzz(reader: Reader, folder: Path, inputs: range, seed: int = 0) -> dict[str, Any]:
     """Give changed files to a reader; return counts, the slowest input and the failures.
 
-    Input number i depends on i and the seed alone, so that a failure can be repeated.
+    Input number i depends on i and the seed alone, so that a failure can be repeated. An input
+    that is equal to an earlier one has its outcome, and is not read again.
     """
     path = folder / reader.name
     reader.read(write(path, reader.goods[0]))  # imports what it needs, and shows that it works
     before, counts, failed, slowest = peak_memory(), Counter(), [], 0.0
+    outcomes: dict[bytes, str] = {}
     for number in inputs:
         content = make_input(reader, number, seed)
-        start = time.perf_counter()
-        outcome = attempt(reader, write(path, content))
-        slowest = max(slowest, time.perf_counter() - start)
-        counts["read" if outcome == "" else "refused"] += 1
-        if outcome not in ("", "InputError"):
-            failed.append(f"input {number} of seed {seed}: {outcome}")
-            keep(reader, number, content)
+        digest = hashlib.sha256(content).digest()
+        if digest not in outcomes:
+            start = time.perf_counter()
+            outcomes[digest] = outcome = attempt(reader, write(path, content))
+            slowest = max(slowest, time.perf_counter() - start)
+            if outcome not in ("", "InputError"):
+                failed.append(f"input {number} of seed {seed}: {outcome}")
+                keep(reader, number, content)
+        counts["read" if outcomes[digest] == "" else "refused"] += 1
     write(path, reader.goods[0])
     memory = peak_memory() - before
     if memory > MEMORY:
         failed.append(f"{memory:.2f} GB of memory")
     return {
         "inputs": len(inputs),
+        "different": len(outcomes),
         "read": counts["read"],
         "refused": counts["refused"],
         "slowest": slowest,
@@ -157,12 +164,14 @@ def peak_memory() -> float:
 
 
 def format_table(found: list[dict[str, Any]]) -> str:
-    lines = ["| reader | inputs | read | refused | slowest | memory | failed |", "|---" * 7 + "|"]
+    titles = ("reader", "inputs", "different", "read", "refused", "slowest", "memory", "failed")
+    lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for each in found:
         slow, memory = each.get("slowest", 0.0), each.get("memory", 0.0)
         lines.append(
-            f"| {each['reader']} | {each['inputs']:,} | {each.get('read', 0):,} | "
-            f"{each.get('refused', 0):,} | {slow:.2f} s | {memory:.2f} GB | {len(each['failed'])} |"
+            f"| {each['reader']} | {each['inputs']:,} | {each.get('different', 0):,} | "
+            f"{each.get('read', 0):,} | {each.get('refused', 0):,} | "
+            f"{slow:.2f} s | {memory:.2f} GB | {len(each['failed'])} |"
         )
     failures = [failure for each in found for failure in each["failed"][:10]]
     return "\n".join(lines + failures)

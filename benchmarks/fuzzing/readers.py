@@ -3,9 +3,7 @@
 import io
 import json
 import pickle
-import shutil
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,26 +11,11 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.fuzzing import mutations as change
-from ulc.applying.run_rows import RunRows
-from ulc.cli import audit_command, tables
-from ulc.cli.screen import console
-from ulc.config import DataSpec, RunSpec
+from benchmarks.fuzzing.run_folders import RUN_FILES, make_run, run_reader
+from ulc.config import DataSpec
 from ulc.data.label_files import read_label_file
 from ulc.data.sources import load_source
 from ulc.data.sources.cifar import read_binary, read_pickled
-from ulc.report import training_record
-from ulc.report.findings import Findings
-from ulc.report.gain import judging_run
-from ulc.storage.run_folder import RunFolder
-from ulc.training.environment import choose_threads
-from ulc.training.model import Model
-from ulc.training.own_code import check_own_code
-from ulc.training.run import run
-
-RUN_FILES = (
-    "data.json", "health.json", "summary.json", "environment.json", "model.json", "records.jsonl",
-    "ids.json", "audit.json",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -94,7 +77,7 @@ def make_readers(folder: Path) -> dict[str, Reader]:
         readers[f"run/{name}"] = Reader(
             f"run/{name}",
             [good],
-            lambda path: read_run(path.parent),
+            run_reader(made / name),
             (change.change_json, change.change_bytes),
         )
     return readers
@@ -144,51 +127,3 @@ def image_files(folder: Path) -> list[bytes]:
         (grey if mode == "I;16" else image.convert(mode)).save(buffer, kind)
         files.append(buffer.getvalue())
     return files
-
-
-def make_run(folder: Path) -> Path:
-    """Train a tiny run, and copy it to `folder`/run."""
-    data = folder / "good.npz"
-    vectors = np.random.default_rng(0).normal(size=(24, 3))
-    ids = np.array([f"r{i}" for i in range(24)])
-    np.savez(
-        data, X=vectors, y=np.arange(24) % 3, ids=ids, X_test=vectors, y_test=np.arange(24) % 3
-    )
-    spec = RunSpec(
-        data=DataSpec(source="npz", path=str(data)),
-        algorithm="ce",
-        options={"batch_size": 8},
-        epochs=2,
-        held_out=0.2,
-    )
-    shutil.copytree(run(spec, folder / "runs").path, folder / "run")
-    (folder / "run" / "checksums.json").unlink()  # it would hide what is behind it
-    training = {"run": "gone", "held_out_agreement": 0.5, "kept_epoch": 1, "warnings": ["fell"]}
-    audit = {
-        "data": {"source": "npz", "path": str(data)},
-        "noise_rate": 0.1,
-        "noise_interval": [0.1, 0.3],
-        "why": "the plain model",
-        "plain": training,
-        "ulc_plus": training,
-    }
-    (folder / "run" / "audit.json").write_text(json.dumps(audit))
-    return folder / "run"
-
-
-def read_run(path: Path) -> None:
-    """Read all that `show`, `apply`, `report`, `predict` and `resume` read of a run folder."""
-    folder = RunFolder.open(path)
-    with redirect_stdout(io.StringIO()):
-        screen = console()
-        screen.print(tables.result_table({"title": folder}))
-        for each in [*tables.health_tables(folder), tables.suspects_table(folder, 5)]:
-            screen.print(each)
-        audit_command.print_audit(folder, labels=5)
-    RunRows.of(folder)
-    records = judging_run(folder).records
-    training_record.learning_curves(records)
-    training_record.warnings(folder, Findings.of(folder), records)
-    choose_threads(folder)
-    check_own_code(folder, folder.spec)
-    Model.load(folder).predict_proba(np.zeros((2, 3)))
