@@ -1,35 +1,33 @@
 """Mutation testing of blocks, labels and storage: are small changes of the code noticed by tests?
 
-python -m benchmarks mutants [--count 400] [--seed 0] [--own] [--again] [--list] [--out FILE]
+python -m benchmarks mutants [--count 400] [--seed 0] [--own] [--again] [--only labels] [--list]
+    [--out FILE]
 
 Mutants are drawn by the seed among all changes of comparisons, arithmetic, numbers, truth values
-and returned values (`mutations.py`). Each runs against the tests of its module in a forked process,
-then, if none failed, against those of the package. A mutant that is recorded already is left out;
---again repeats those that survived. A mutant of a file that has changed is repeated. POSIX only.
+and returned values (`mutations.py`). Each runs against the tests that execute the changed statement
+(`covering_tests.py`), fast ones first, until one fails. A change in a function is made in a fork of
+one process that has imported everything; any other change is imported anew (`mutant_runs.py`).
+A mutant that is recorded already is left out; --again repeats those that survived, and no others.
+A mutant of a file that has changed is repeated. Needs coverage. POSIX only.
 """
 
 import argparse
 import hashlib
 import importlib
 import json
-import os
 import random
-import re
-import shutil
-import signal
 import sys
-import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mutations import Mutant, list_mutants, mutated
+from benchmarks.covering_tests import ROOT, SOURCE, CoveringTests, measure_tests
+from benchmarks.mutant_runs import Change, changed_functions, run_anew, run_in_session
+from benchmarks.mutations import Mutant, list_mutants
 
-ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "ulc"
 RECORDS = ROOT / "benchmarks" / "results" / "mutants.jsonl"
 PACKAGES = ("blocks", "labels", "storage")
 # Tests elsewhere that are about a package, for mutants that its own tests let live.
@@ -44,8 +42,6 @@ ELSEWHERE = {
 }  # fmt: skip
 HEAVY = ("torch", "numpy", "scipy.stats", "sklearn.mixture", "pandas", "PIL.Image", "pydantic",
          "pytest", "safetensors.torch")  # fmt: skip
-SECONDS = 900  # a mutant that takes longer is killed by time
-NO_TESTS = 5  # pytest's exit code
 
 
 def main(argv: list[str]) -> None:
@@ -54,8 +50,9 @@ def main(argv: list[str]) -> None:
     )
     parser.add_argument("--count", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--own", action="store_true", help="only the tests of its module: fast")
-    parser.add_argument("--again", action="store_true", help="repeat those that survived")
+    parser.add_argument("--own", action="store_true", help="only the tests of its package: fast")
+    parser.add_argument("--again", action="store_true", help="repeat only those that survived")
+    parser.add_argument("--only", default="", help="run those whose path begins with this")
     parser.add_argument("--list", action="store_true", help="run nothing; list those that survived")
     parser.add_argument("--out", type=Path, default=RECORDS)
     options = parser.parse_args(argv)
@@ -63,24 +60,14 @@ def main(argv: list[str]) -> None:
     records = read_records(options.out)
     if not options.list:
         import_heavy()
-        check_tests_pass(own_only=options.own)
-        for mutant in chosen:
-            old = records.get(key(mutant))
-            if old is None or (options.again and old["outcome"] == "survived"):
-                records[key(mutant)] = record = judge(mutant, own_only=options.own)
-                write_records(options.out, records)
-                print(record["outcome"], f"{record['seconds']:.0f} s", describe(record), flush=True)
+        wanted = "survived" if options.again else None
+        left = [each for each in chosen if records.get(key(each), {}).get("outcome") == wanted]
+        left = [each for each in left if each.path.startswith(options.only)]
+        for record in judge(left, own_only=options.own):
+            records[record["key"]] = record
+            write_records(options.out, records)
+            print(record["outcome"], f"{record['seconds']:.0f} s", describe(record), flush=True)
     print_summary([records[key(mutant)] for mutant in chosen if key(mutant) in records])
-
-
-def check_tests_pass(*, own_only: bool) -> None:
-    """Exit unless all tests pass on the code as it is, run as they are run on a mutant."""
-    for package in PACKAGES:
-        unchanged = Mutant(f"{package}/__init__.py", line=1, place=-1, change="")
-        tests = [f"tests/{package}"] if own_only else other_tests(unchanged)
-        outcome = run_tests(unchanged, tests)
-        if outcome != "survived":
-            sys.exit(f"the tests of {package} fail without any change ({outcome})")
 
 
 def draw_mutants(count: int, seed: int) -> list[Mutant]:
@@ -96,84 +83,51 @@ def key(mutant: Mutant) -> str:
     return f"{mutant.path} {mutant.place} {digest}"
 
 
-def judge(mutant: Mutant, *, own_only: bool) -> dict[str, Any]:
-    """Run the tests on a mutant; return its record."""
-    began = time.perf_counter()
-    outcome = "survived"
-    for tests in (own_tests(mutant), [] if own_only else other_tests(mutant)):
-        outcome = run_tests(mutant, tests) if tests else "survived"
-        if outcome != "survived":
-            break
-    seconds = round(time.perf_counter() - began, 1)
-    return asdict(mutant) | {"key": key(mutant), "outcome": outcome, "seconds": seconds}
-
-
-def own_tests(mutant: Mutant) -> list[str]:
-    """Return the test files of the package's folder that name the module."""
-    package, module = Path(mutant.path).parent.name, Path(mutant.path).stem
-    named = re.compile(rf"ulc\.{package}(\.| import (.*\W)?){module}\b")
-    files = sorted((ROOT / "tests" / package).glob("test_*.py"))
-    return [
-        str(path.relative_to(ROOT))
-        for path in files
-        if path.stem == f"test_{module}" or named.search(path.read_text("utf-8"))
+def judge(mutants: list[Mutant], *, own_only: bool) -> Iterator[dict[str, Any]]:
+    """Run tests on mutants; yield a record of each. Exit if tests fail without any change."""
+    covering, changed = measure_tests(test_files(), PACKAGES)
+    new = [test for test in covering.seconds if test.split("::")[0] in changed]
+    if new:
+        check_tests_pass(sorted(new, key=lambda test: covering.seconds[test]), covering)
+    tests = [own_tests(each, covering) if own_only else covering.of(each) for each in mutants]
+    changes = [
+        Change(mutant, chosen, changed_functions(mutant))
+        for mutant, chosen in zip(mutants, tests, strict=True)
     ]
+    in_functions = [change for change in changes if change.functions]
+    for change, outcome, seconds in run_in_session(in_functions, covering):
+        yield make_record(change.mutant, outcome, seconds)
+    for change in [change for change in changes if not change.functions]:
+        began = time.perf_counter()
+        bound = covering.bound(change.tests)
+        outcome = run_anew(change.mutant, change.tests, bound) if change.tests else "survived"
+        yield make_record(change.mutant, outcome, round(time.perf_counter() - began, 1))
 
 
-def other_tests(mutant: Mutant) -> list[str]:
-    """Return the other tests that are about the package."""
-    package = Path(mutant.path).parent.name
-    files = sorted((ROOT / "tests" / package).glob("test_*.py"))
-    rest = {str(path.relative_to(ROOT)) for path in files} - set(own_tests(mutant))
-    return [*sorted(rest), *ELSEWHERE[package]]
+def check_tests_pass(tests: list[str], covering: CoveringTests) -> None:
+    """Exit unless all tests pass on the code as it is, run as they are run on a mutant."""
+    unchanged = Change(Mutant("", line=1, place=-1, change=""), tests, {})
+    for _, outcome, _ in run_in_session([unchanged], covering):
+        if outcome != "survived":
+            sys.exit(f"the tests fail without any change ({outcome})")
 
 
-def run_tests(mutant: Mutant, tests: list[str]) -> str:
-    """Run tests on the mutant in a forked process; return killed, survived or too slow."""
-    child = os.fork()
-    if child == 0:
-        try:
-            os._exit(run_here(mutant, tests))
-        finally:
-            os._exit(1)
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return "survived" if status == 0 else "killed"
-        time.sleep(0.05)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return "too slow"
+def test_files() -> list[str]:
+    """Return all test files that mutants may run against."""
+    folders = [f"tests/{package}" for package in PACKAGES]
+    named = [ROOT / name for name in (*folders, *sum(ELSEWHERE.values(), ()))]
+    files = {file for each in named for file in ([each] if each.is_file() else each.glob("test_*"))}
+    return sorted(str(file.relative_to(ROOT)) for file in files)
 
 
-def run_here(mutant: Mutant, tests: list[str]) -> int:
-    """Run tests in this process with the mutant in place of its file; return the exit code."""
-    import pytest
-
-    os.setpgrp()  # so that all its processes can be ended
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
-    os.chdir(ROOT)
-    load_instead(SOURCE / mutant.path, mutated(SOURCE, mutant))
-    scratch = tempfile.mkdtemp()
-    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--basetemp={scratch}/t"]
-    code = int(pytest.main([*options, *tests]))
-    shutil.rmtree(scratch, ignore_errors=True)
-    return 0 if code == NO_TESTS else code
+def own_tests(mutant: Mutant, covering: CoveringTests) -> list[str]:
+    """Return the covering tests in the folder of the mutant's package."""
+    folder = f"tests/{Path(mutant.path).parent.name}/"
+    return [test for test in covering.of(mutant) if test.startswith(folder)]
 
 
-def load_instead(path: Path, tree: Any) -> None:
-    """Let an import of the file load this syntax tree."""
-    plain = SourceFileLoader.get_code
-
-    def get_code(self: SourceFileLoader, name: str) -> Any:
-        if Path(self.path) == path:
-            return compile(tree, str(path), "exec")
-        return plain(self, name)
-
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+def make_record(mutant: Mutant, outcome: str, seconds: float) -> dict[str, Any]:
+    return asdict(mutant) | {"key": key(mutant), "outcome": outcome, "seconds": seconds}
 
 
 def import_heavy() -> None:

@@ -38,26 +38,26 @@ def list_mutants(root: Path, path: str) -> list[Mutant]:
     """Return all mutants of a file."""
     tree = ast.parse((root / path).read_text(encoding="utf-8"))
     return [
-        Mutant(path, line, place, change) for place, (line, change, _) in enumerate(changes(tree))
+        Mutant(path, node.lineno, place, f"{ast.unparse(node)} → {ast.unparse(change.new)}")
+        for place, (node, change) in enumerate(changes(tree))
     ]
 
 
 def mutated(root: Path, mutant: Mutant) -> ast.Module:
     """Return the changed source as a syntax tree."""
     tree = ast.parse((root / mutant.path).read_text(encoding="utf-8"))
-    for place, (_, _, apply) in enumerate(changes(tree)):
+    for place, (_, change) in enumerate(changes(tree)):
         if place == mutant.place:
-            apply()
+            change.apply()
             break
     return ast.fix_missing_locations(tree)
 
 
-def changes(tree: ast.Module) -> Iterator[tuple[int, str, "Replacement"]]:
-    """Yield line, description and replacement of each possible change, in the order of the file."""
+def changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, "Replacement"]]:
+    """Yield each node that can be changed and its replacement, in the order of the file."""
     for parent, field, position, node in places(tree):
         for new in variants(node):
-            change = f"{ast.unparse(node)} → {ast.unparse(new)}"
-            yield node.lineno, change, Replacement(parent, field, position, new)
+            yield node, Replacement(parent, field, position, new)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Replacement:
     position: int | None
     new: ast.AST
 
-    def __call__(self) -> None:
+    def apply(self) -> None:
         if self.position is None:
             setattr(self.parent, self.field, self.new)
         else:
@@ -107,10 +107,10 @@ def is_type(name: str) -> bool:
 
 
 def variants(node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
-    """Yield changed copies of a node."""
-    new = copy.deepcopy(node)
+    """Yield changed copies of a node; they share its other parts."""
+    new = copy.copy(node)
     if isinstance(new, ast.Compare) and type(new.ops[0]) in COMPARED:
-        new.ops[0] = COMPARED[type(new.ops[0])]()
+        new.ops = [COMPARED[type(new.ops[0])](), *new.ops[1:]]
     elif isinstance(new, ast.BinOp | ast.AugAssign) and type(new.op) in COMPUTED:
         new.op = COMPUTED[type(new.op)]()
     elif isinstance(new, ast.BoolOp):

@@ -7,7 +7,7 @@ import pytest
 
 from stub_runs import judged_run
 from ulc.config import DataSpec
-from ulc.labels.duplicates import CHUNK, find_copies
+from ulc.labels.duplicates import CHUNK, find_copies, hash_rows
 from ulc.labels.health import (
     MOST_CLASSES,
     MOST_ROWS,
@@ -218,3 +218,24 @@ def test_parquet_is_written_where_pyarrow_is_installed(monkeypatch, there):
     folder = judged_run(DataSpec(source="npz", path="toy.npz"), {})
     assert folder.has("labels.parquet") == there
     assert folder.has("labels.csv")
+
+
+@pytest.mark.parametrize("bytes_in_a_row", [8, 13])
+def test_rows_that_differ_in_one_bit_have_different_hashes(bytes_in_a_row):
+    bits = 8 * bytes_in_a_row
+    row = np.random.default_rng(0).integers(0, 256, bytes_in_a_row, dtype=np.uint8)
+    flipped = np.packbits(np.eye(bits, dtype=np.uint8), axis=1) ^ row
+    assert len(set(hash_rows(np.vstack([row, flipped])).tolist())) == bits + 1
+
+
+def test_a_class_whose_only_label_is_an_issue_is_wrong_throughout():
+    one = Judgement(
+        given=np.array([0, 1, 1]),
+        clean_probability=np.array([0.1, 1, 1]),
+        prediction=np.array([[0.0, 1], [0, 1], [0, 1]]),
+        epistemic=np.full(3, np.nan),
+        aleatoric=np.full(3, np.nan),
+    )
+    first, second = health(one, ("a", "b"), 0.5)["classes"]
+    assert (first["size"], first["issues"], first["issue_share"]) == (1, 1, 1)
+    assert (second["size"], second["issues"], second["issue_share"]) == (2, 0, 0)

@@ -9,6 +9,7 @@ from sklearn.datasets import load_sample_images
 
 from ulc.labels import near_pictures
 from ulc.labels.near_pictures import (
+    as_grey,
     close_pairs,
     correlation,
     find_near_pictures,
@@ -140,3 +141,30 @@ def test_the_correlation_of_pictures_does_not_depend_on_their_contrast():
     pairs = np.array([[0, 1], [0, 2], [0, 3], [1, 1]])
     found = near_pictures.correlation(images, pairs)
     assert found == pytest.approx([1, -1 / 255, 0, 1], abs=1e-4)
+
+
+def test_hashes_that_differ_beside_the_edges_of_bands_are_found():
+    """Each pair differs in the lowest or highest bit of every band but one."""
+    edges = [64 * band // 5 for band in range(6)]
+    first = np.random.default_rng(0).integers(0, 2**63, dtype=np.uint64)
+    for ends in ([edges[band] for band in range(5)], [edge - 1 for edge in edges[1:]]):
+        for free in range(5):
+            bits = [end for band, end in enumerate(ends) if band != free]
+            hashes = np.array([first, first ^ np.uint64(sum(1 << bit for bit in bits))])
+            assert [pairs.tolist() for pairs in close_pairs(hashes) if len(pairs)] == [[[0, 1]]]
+
+
+def test_pairs_are_confirmed_up_to_the_bound_and_not_beyond(monkeypatch, photographs):
+    brighter = [ImageEnhance.Brightness(photo).enhance(0.8) for photo in photographs[:2]]
+    images = np.stack([as_array(each) for each in [*photographs[:2], *brighter]])
+    groups = find_near_pictures(images).groups
+    assert len(groups.starts) == 2
+    for bound, complete in ((2, True), (1, False)):
+        monkeypatch.setattr(near_pictures, "MOST_CONFIRMED", bound)
+        assert find_near_pictures(images).complete is complete
+
+
+def test_the_eye_sees_green_as_brighter_than_red_and_red_as_brighter_than_blue():
+    red, green, blue = np.eye(3, dtype=np.uint8)[..., None, None] * np.uint8(255)
+    shades = [as_grey(image).getpixel((0, 0)) for image in (green, red, blue)]
+    assert shades[0] > shades[1] > shades[2] > 0

@@ -139,3 +139,26 @@ def test_outliers_come_farthest_first():
     distance[[3, 50, 70]] = 20, 40, 30
     assert neighbours.lonely_places(distance).tolist() == [50, 70, 3]
     assert neighbours.lonely_places(np.ones(100)).tolist() == []
+
+
+def test_distances_are_multiples_of_the_median_distance_whatever_the_unit():
+    vectors = odd_vectors()
+    found, larger = find(vectors), find(1000 * vectors)
+    assert larger.far == pytest.approx(found.far, rel=1e-3)
+    assert larger.near == pytest.approx(found.near, rel=1e-3)
+
+
+@pytest.mark.parametrize(("width", "pairs"), [(3, []), (4, [[7, 8]])])
+def test_pairs_are_sought_in_four_dimensions_and_more(width, pairs):
+    vectors = np.random.default_rng(0).normal(0, 1, (100, width))
+    vectors[8] = vectors[7] + 1e-6
+    assert find(vectors).pairs.tolist() == pairs
+
+
+def test_neighbours_need_more_rows_than_two_tens_and_rows_that_are_not_too_wide(monkeypatch):
+    vectors = np.random.default_rng(0).normal(0, 1, (21, 6))
+    monkeypatch.setattr(neighbours, "WIDEST", 6)
+    assert find(vectors).checked == 21
+    assert find(vectors[:20]) is None
+    monkeypatch.setattr(neighbours, "WIDEST", 5)
+    assert find(vectors) is None

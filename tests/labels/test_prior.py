@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ulc.errors import InputError
-from ulc.labels.prior import with_prior
+from ulc.labels.prior import checked_prior, with_prior
 
 PROBABILITY = np.array([[0.8, 0.2], [0.5, 0.5]])
 LEARNED = np.array([0.8, 0.2])
@@ -62,3 +62,7 @@ def test_numbers_that_are_no_prior_are_refused(prior):
 def test_an_unknown_prior_is_refused():
     with pytest.raises(InputError, match="unknown prior 'flat'; use training, balanced"):
         with_prior(PROBABILITY, LEARNED, "flat")
+
+
+def test_numbers_of_any_scale_become_shares():
+    assert checked_prior([6, 2], 2).tolist() == [0.75, 0.25]

@@ -11,7 +11,7 @@ import ulc as package
 from stub_runs import judged_run
 from ulc.config import DataSpec
 from ulc.errors import InputError
-from ulc.labels.review import Review
+from ulc.labels.review import Review, find_review, review_columns
 
 NONE = np.zeros(5, bool)
 SCORE = np.array([0.9, 0.2, 1.0, 0.6, 0.2])
@@ -79,3 +79,11 @@ def test_a_long_review_is_cut_on_the_screen_only(ulc, run, monkeypatch):
 def test_anything_but_a_number_of_labels_is_refused_before_the_audit(count):
     with pytest.raises(InputError, match=r"review is .*; give a number of labels, at least 1"):
         package.audit("gone", review=count)
+
+
+def test_ids_that_are_not_one_for_each_row_are_refused(run):
+    review = find_review(run, 3)
+    assert list(review_columns(run, review)["id"]) == ["r3", "r4", "r7"]
+    run.write_json("ids.json", run.ids[:-1])
+    with pytest.raises(InputError, match=r"ids\.json is damaged \(11 ids, not 12\)"):
+        review_columns(run, review)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ulc.errors import InputError
 from ulc.labels.judgement import Judgement
-from ulc.labels.unseen import NEAREST, judge_unseen
+from ulc.labels.unseen import NEAREST, judge_unseen, spread_rest
 
 NOTHING = np.nan
 
@@ -140,3 +140,10 @@ def test_a_label_that_the_model_does_not_know_is_refused(training, label):
 def test_predictions_of_another_shape_are_refused(training):
     with pytest.raises(InputError, match=r"shape \(2, 4\); give 3 probabilities for each of the 2"):
         judge_unseen(training, np.full((2, 4), 1 / 4), np.array([0, 1]))
+
+
+def test_a_posterior_keeps_the_score_and_divides_the_rest_as_predicted():
+    prediction = np.array([[0.5, 0.3, 0.2], [0.1, 0.0, 0.9], [1.0, 0.0, 0.0]])
+    posterior = spread_rest(np.array([0.2, 0.6, 1.0]), prediction, np.array([0, 2, 0]))
+    expected = [[0.2, 0.48, 0.32], [0.4, 0, 0.6], [1, 0, 0]]
+    np.testing.assert_allclose(posterior, expected, atol=1e-6)
