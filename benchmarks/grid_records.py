@@ -37,6 +37,8 @@ CURVES = (
     "groups.{group}.weight_norm",
     "train.moved_by_doubt",
     "train.trusted",
+    "train.fallback_classes",
+    "train.sure",
 )
 
 Record = dict[str, Any]
@@ -46,6 +48,12 @@ Key = tuple[str, tuple[str, ...], int]
 def key_of(record: Record) -> Key:
     """Return method, changes and seed: a file has one record for each, in this order."""
     return record["method"], tuple(record["changes"]), record["seed"]
+
+
+def name_of(record: Record) -> str:
+    """Return method and changes with slashes between them; those of a search do not count."""
+    changes = [] if record.get("searched") else record["changes"]
+    return "/".join([record["method"], *changes])
 
 
 def cell_key(cell: Cell) -> Key:

@@ -12,7 +12,7 @@ from ulc.algorithms import ALGORITHMS
 from ulc.cli import parse
 from ulc.config import NoiseSpec, RunSpec, checked, merge, read_toml
 from ulc.errors import InputError
-from ulc.settings.presets import recipe_options
+from ulc.experiments.paper.cells import known_options
 from ulc.settings.variants import VARIANTS, variant
 from ulc.training.run import resolved
 
@@ -32,15 +32,15 @@ class Setting:
     """Data, imbalance and noise by name; `base` is the spec without a method.
 
     searched: the setting whose search chose options for this one; None: there is no search
-    recipe: options of optimisers for every method that has them, in place of the preset's
-    options: further options, by the name of an algorithm
+    options: options for every method that has them
+    own_options: further options, by the name of an algorithm
     """
 
     name: str
     base: RunSpec
     searched: str | None = None
-    recipe: Mapping[str, Any] = field(default_factory=dict)
-    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    own_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -98,16 +98,21 @@ def find_setting(
     if name not in table:
         raise InputError(f"no setting is called '{name}'; known: {', '.join(table)}")
     texts = {"imbalance": "none", "noise": "none", "network": "auto"} | table[name]
-    for key in ("data", "noise"):
-        texts[key] = put_files(texts[key], files, name, must_exist=must_exist)
+
+    def with_files(text: str) -> str:
+        return put_files(text, files, name, must_exist=must_exist)
+
+    noise = texts["noise"]  # as on the command line, or a section: a matrix
     base = RunSpec(
-        data=parse.data(texts["data"]),
+        data=parse.data(with_files(texts["data"])),
         imbalance=parse.imbalance(texts["imbalance"]),
-        noise=parse.noise(texts["noise"]),
+        noise=parse.noise(with_files(noise))
+        if isinstance(noise, str)
+        else checked(NoiseSpec, noise, where=name),
         network=parse.network(texts["network"], {}),
         **({"epochs": texts["epochs"]} if "epochs" in texts else {}),
     )
-    own = texts.get("recipe", {}), texts.get("options", {})
+    own = texts.get("options", {}), texts.get("own_options", {})
     return Setting(name, base, texts.get("searched"), *own)
 
 
@@ -131,9 +136,9 @@ def make_cell(setting: Setting, method: str, seed: int, changes: Sequence[str] =
     if method not in METHODS:
         raise InputError(f"no method is called '{method}'; known: {', '.join(METHODS)}")
     algorithm = algorithm_of(method)
-    recipe = recipe_options(algorithm, {"recipe": setting.recipe})
-    own = merge(recipe, setting.options.get(algorithm, {}))
-    options = merge(own, parse.settings(list(changes)))
+    own = setting.own_options.get(algorithm, {})
+    shared = merge(known_options(algorithm, setting.options), own)
+    options = merge(shared, parse.settings(list(changes)))
     epochs = {"epochs": options.pop("epochs")} if "epochs" in options else {}
     # Only values that are set override those of the preset.
     content = setting.base.model_dump(exclude_unset=True) | epochs | {"seed": seed}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.grid_records import RESULTS, Record, read_records
+from benchmarks.grid_records import RESULTS, Record, name_of, read_records
 from benchmarks.grid_settings import CEILING, SETTINGS
 from ulc.cli import parse
 from ulc.config import read_toml
@@ -76,7 +76,7 @@ def parse_options(argv: list[str]) -> argparse.Namespace:
         metavar="METHOD",
         help="print differences to this method",
     )
-    add("--methods", help="only these methods; default: all")
+    add("--methods", help="only these methods, as ulc or ulc/doubt_weight=0.2; default: all")
     add("--results", type=Path, default=RESULTS, help="folder of the records")
     return parser.parse_args(argv)
 
@@ -112,11 +112,11 @@ def group_records(
 ) -> dict[str, Group]:
     """Return the records by the title of their method, in the order of TITLES.
 
-    methods: names of the methods that count; None: all
+    methods: names of the methods that count, with changes of --set behind slashes; None: all
     """
     groups: dict[str, Group] = defaultdict(list)
     for record in sorted(records, key=place_of):
-        if methods is None or record["method"] in methods:
+        if methods is None or name_of(record) in methods:
             groups[title_of(record)].append(record)
     return groups
 

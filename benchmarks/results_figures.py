@@ -11,15 +11,15 @@ cpu` and `figure2` train the runs, and --keep stores them in benchmarks/results/
 import argparse
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.grid_records import RESULTS, Record, read_records
+from benchmarks.grid_records import RESULTS, Record, name_of, read_records
 from benchmarks.grid_table import TITLES
-from benchmarks.recorded_runs import read_runs
+from benchmarks.recorded_runs import RecordedRun, read_runs
 from ulc.errors import InputError
 from ulc.experiments.figure_data import (
     AfterWarmUp,
@@ -47,7 +47,10 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 KEPT = RESULTS.with_name("figures")
 SHOWN = {"ce": "#9aa0a6", "ulc": "#3b6fb6", "ulc_plus": "#2e8b57", "ceiling": "#d9822b"}
 GROUPS = {"small classes": "small_accuracy", "large classes": "large_accuracy", "all": "accuracy"}
-RATES = (0.0, 0.05, 0.15, 0.2)  # r of figure 4 beside the preset's 0.1
+# Methods of figures 3 and 4, with changes behind slashes; r of figure 4 is 0.1 in ULC's preset.
+MODELS = ("ulc-without-csm/doubt_weight=0.0", "ulc-without-eum", "ulc")
+RATES = ("ulc-without-eum", "ulc", *(f"ulc/doubt_weight={r}" for r in (0.2, 0.05, 0.15)))
+UNEVEN = ("features-1to10-20", "features-1to10-50")
 COLUMNS = ("given", "true", "loss", "epistemic", "clean_probability")
 
 
@@ -82,13 +85,11 @@ def is_kept(name: str) -> Callable[[], bool]:
 
 
 def is_recorded(setting: str, *methods: str) -> Callable[[], bool]:
-    """Return whether each method, with its changes behind it, has records with curves."""
+    """Return whether each method, with its changes behind slashes, has records with curves."""
 
     def found() -> bool:
         records = read_records(RESULTS / f"{setting}.jsonl")
-        known = {" ".join([each["method"], *each["changes"]]) for each in records
-                 if "curves" in each}  # fmt: skip
-        return set(methods) <= known
+        return set(methods) <= {name_of(each) for each in records if "curves" in each}
 
     return found
 
@@ -179,15 +180,24 @@ def read_labels(name: str) -> AfterWarmUp:
 
 
 def draw_figure_3() -> "Figure":
-    """AUC of finding wrong labels by epoch, for the three noise models of the paper."""
-    return draw_auc(auc_by_epoch(read_runs(["features-1to10-50"])))
+    """AUC of finding wrong labels by epoch, for the three noise models of the paper.
+
+    Only seeds that all three have count, so that curves differ by the noise model alone.
+    """
+    runs = runs_of(UNEVEN[1:], MODELS)
+    seeds = [{run.spec.seed for run in runs if name_of(run.record) == each} for each in MODELS]
+    common = set.intersection(*seeds)
+    return draw_auc(auc_by_epoch([run for run in runs if run.spec.seed in common]))
 
 
 def draw_figure_4() -> "Figure":
     """Accuracy against r, as trained."""
-    return draw_accuracy(
-        accuracy_curves(read_runs(["features-1to10-20", "features-1to10-50"]), "training")
-    )
+    return draw_accuracy(accuracy_curves(runs_of(UNEVEN, RATES), "training"))
+
+
+def runs_of(settings: Sequence[str], methods: Sequence[str]) -> list[RecordedRun]:
+    """Return the recorded trainings of these methods."""
+    return [run for run in read_runs(settings) if name_of(run.record) in methods]
 
 
 # Name of the file: whether its records are there, and the function that draws it.
@@ -195,16 +205,9 @@ FIGURES: dict[str, tuple[Callable[[], bool], Callable[[], "Figure"]]] = {
     "demonstration": (is_recorded("demonstration", *SHOWN), draw_demonstration),
     "figure1": (is_kept("figure1"), lambda: draw_class_losses(read_labels("figure1"))),
     "figure2": (is_kept("figure2"), lambda: draw_uncertainty(read_labels("figure2"))),
-    "figure3": (
-        is_recorded("features-1to10-50", "ulc", "ulc-without-eum",
-                    "ulc-without-csm doubt_weight=0.0"),
-        draw_figure_3,
-    ),
-    "figure4": (
-        is_recorded("features-1to10-50", "ulc", *(f"ulc doubt_weight={r}" for r in RATES)),
-        draw_figure_4,
-    ),
-}  # fmt: skip
+    "figure3": (is_recorded(UNEVEN[1], *MODELS), draw_figure_3),
+    "figure4": (is_recorded(UNEVEN[1], *RATES[:3]), draw_figure_4),
+}
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ A table stands in a page between two comments, and the first one says which tabl
 Tables: `summary SETTING METHODS`, few columns for the README; `means SETTING [METHODS]` and `paired
 SETTING METHOD [METHODS]` as grid_table prints them; `search SETTING`; `paper TABLE [PRIOR]`, one
 of the paper with frozen features; `difference METHOD REFERENCE MEASURES`, over all settings that
-have both. With --check nothing is written; pages that would change are named, and the exit code is
-1.
+have both; `levels METHODS MEASURES`; `claims`, the paper's claims with verdicts (claims.py).
+Changes of --set stand behind a method, as in ulc/doubt_weight=0.2. With --check nothing is written;
+pages that would change are named, and the exit code is 1.
 """
 
 import argparse
@@ -22,7 +23,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.differences import difference_table
+from benchmarks.claims import claim_table
+from benchmarks.differences import difference_table, level_table
 from benchmarks.grid_records import RESULTS, SEARCHES, Record, read_records
 from benchmarks.grid_table import (
     TITLES,
@@ -186,6 +188,11 @@ def difference(method: str, reference: str, measures: str) -> str:
     return difference_table(method, reference, measures.split(","))
 
 
+def levels(methods: str, measures: str) -> str:
+    """Return means of measures in every setting that has records of the methods."""
+    return level_table(methods.split(","), measures.split(","))
+
+
 TABLES: dict[str, Callable[..., str]] = {
     "summary": summary,
     "means": means,
@@ -193,6 +200,8 @@ TABLES: dict[str, Callable[..., str]] = {
     "search": search,
     "paper": paper,
     "difference": difference,
+    "levels": levels,
+    "claims": claim_table,
 }
 
 

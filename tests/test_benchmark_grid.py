@@ -21,11 +21,16 @@ from benchmarks.grid_records import (
     read_curves,
     read_records,
 )
-from benchmarks.grid_settings import METHODS
+from benchmarks.grid_settings import METHODS, SETTINGS, find_setting, make_cell
+from benchmarks.grid_table import group_records, title_of
 from benchmarks.grid_table import main as print_tables
-from benchmarks.grid_table import title_of
+from benchmarks.recorded_runs import FILES
 from stub_data import embeddings
+from ulc.cli import parse
+from ulc.config import read_toml
 from ulc.errors import InputError
+from ulc.experiments.paper.cells import PaperSweep
+from ulc.experiments.paper.grids import find_scale, paper_grid
 from ulc.settings.variants import VARIANTS
 from ulc.training.run import run
 
@@ -141,10 +146,10 @@ def test_every_method_has_a_spec_of_its_own_with_the_preset(command):
     assert (ceiling.algorithm, ceiling.noise.kind) == ("ce", "none")
 
 
-def test_a_setting_has_a_recipe_for_all_methods_and_options_of_single_ones(tmp_path, command):
+def test_a_setting_has_options_for_all_methods_and_for_single_ones(tmp_path, command):
     with (tmp_path / "grid.toml").open("a") as file:
-        file.write("recipe = { sgd = { lr = 0.3, cosine_epochs = 3 } }\n")
-        file.write("options = { ulc = { passes = 3 } }\n")
+        file.write("options = { sgd = { lr = 0.3, cosine_epochs = 3 } }\n")
+        file.write("own_options = { ulc = { passes = 3 } }\n")
     methods = "ce,ceiling,ulc-guarded,coteaching_plus"
     cells = cells_of(command, "bad", methods)
     assert [cell.spec.options.get("passes") for cell in cells] == [None, None, 3, None]
@@ -156,6 +161,28 @@ def test_a_setting_has_a_recipe_for_all_methods_and_options_of_single_ones(tmp_p
         0.1,
         3,
     )
+
+
+@pytest.mark.parametrize("table", ["table1", "table2"])
+def test_every_column_of_the_paper_has_a_setting_with_the_specs_of_the_sweep(table):
+    """Co-teaching+ apart, which is told the true share of wrong labels in the paper's tables."""
+    titles = read_toml(SETTINGS)
+    known = {name: find_setting(name, FILES, titles, must_exist=False) for name in titles}
+    data = {"cifar10": parse.data(FILES["features"]), "cifar100": parse.data(FILES["features100"])}
+    grid, scale = paper_grid(table), find_scale("cpu")
+    sweep = PaperSweep(grid=grid, scale=scale, rows=grid.rows, columns=grid.columns, data=data)
+    for column in grid.columns:
+        noise = column.noise if column.cpu is None else column.cpu.noise
+        (setting,) = (
+            each
+            for each in known.values()
+            if (each.base.data, each.base.noise, each.base.imbalance)
+            == (data[column.data], noise, column.imbalance)
+        )
+        for row in grid.rows:
+            if row.told is None:
+                cell = make_cell(setting, row.method, 1)
+                assert cell.spec == sweep.spec(row, column, 1), (setting.name, row.method)
 
 
 def test_a_cell_is_recorded_wherever_its_data_are_but_not_with_other_options(tmp_path, command):
@@ -218,6 +245,17 @@ def test_a_title_says_searched_only_where_the_search_left_the_preset():
     assert title_of(changed) == "cross entropy (searched)"
     assert title_of(changed | {"changes": []}) == "cross entropy"
     assert title_of(changed | {"searched": False}) == "cross entropy (sgd.lr=1)"
+
+
+def test_a_method_by_name_is_without_the_changes_of_a_user_but_with_those_of_a_search():
+    records = [
+        stub_record("ce", 0, 0.5),
+        stub_record("ce", 0, 0.5, changes=["sgd.lr=1"]) | {"searched": True},
+        stub_record("ce", 0, 0.5, changes=["epochs=1"]),
+    ]
+    both, changed = (list(group_records(records, [name])) for name in ("ce", "ce/epochs=1"))
+    assert both == ["cross entropy", "cross entropy (searched)"]
+    assert changed == ["cross entropy (epochs=1)"]
 
 
 def test_records_are_sorted_and_a_new_one_replaces_that_of_the_same_cell(tmp_path):

@@ -8,11 +8,17 @@ import pytest
 from benchmarks import grid_records, results_page
 from benchmarks.differences import difference_table
 from benchmarks.grid_records import RESULTS, read_curves, read_records
-from benchmarks.recorded_runs import is_stale, nest_curves, read_runs
-from benchmarks.results_figures import IMAGES, draw_all
+from benchmarks.grid_settings import SETTINGS as SETTINGS_FILE
+from benchmarks.grid_settings import find_setting, make_cell
+from benchmarks.recorded_runs import FILES, is_stale, nest_curves, read_runs
+from benchmarks.results_figures import IMAGES, MODELS, RATES, draw_all
 from benchmarks.results_page import chosen_runs, fill, make_table
+from ulc.cli import parse
+from ulc.config import read_toml
 from ulc.errors import InputError
 from ulc.experiments.figures import render
+from ulc.experiments.paper.cells import PaperSweep
+from ulc.experiments.paper.grids import find_scale, paper_grid
 
 DRAWN_WITH = "3.11.2"  # another matplotlib draws other bytes
 SETTINGS = sorted(path.stem for path in RESULTS.glob("*.jsonl"))
@@ -80,8 +86,10 @@ def test_differences_are_paired_by_seed_and_tested_over_all_settings(tmp_path):
         ["1", "+20.0", "-20.0", "–"],
         ["3", "+20.0 ± 5.8 (p = 0.074)", "-20.0 ± 5.8 (p = 0.074)", "–"],
     ]
-    with pytest.raises(InputError, match="no setting has records"):
-        difference_table("ulc", "pencil", ["accuracy"], tmp_path)
+    nothing = difference_table("ulc", "pencil", ["accuracy"], tmp_path)
+    assert nothing == "*There are no records of `ulc` and `pencil` yet.*"
+    with pytest.raises(InputError, match="no method is called 'ulk'"):
+        difference_table("ulk", "ce", ["accuracy"], tmp_path)
     with pytest.raises(InputError, match="no measure is called 'speed'"):
         difference_table("ulc", "ce", ["speed"], tmp_path)
 
@@ -106,9 +114,24 @@ def test_a_paper_table_takes_searched_options_where_there_are_some(tmp_path):
     assert json.dumps(kept[0].spec.content)
 
 
+@pytest.mark.parametrize(("figure", "methods"), [("figure3", MODELS), ("figure4", RATES)])
+def test_the_trainings_of_a_figure_are_those_of_its_sweep(figure, methods):
+    grid = paper_grid(figure)
+    data = {"cifar10": parse.data(FILES["features"])}
+    sweep = PaperSweep(grid=grid, scale=find_scale("cpu"), rows=grid.rows, columns=grid.columns,
+                       data=data)  # fmt: skip
+    setting = find_setting("features-1to10-50", FILES, read_toml(SETTINGS_FILE), must_exist=False)
+    column = grid.columns[-1]  # 50 %
+    names = [name.split("/") for name in methods]
+    ours = [make_cell(setting, name, 1, changes).spec for name, *changes in names]
+    theirs = [sweep.spec(row, column, 1) for row in grid.rows]
+    assert len(ours) == len(theirs)
+    assert all(spec in theirs for spec in ours)
+
+
 def test_the_figures_of_the_documentation_are_those_of_the_records():
     drawn = dict(draw_all())
-    assert {"figure1", "figure2"} <= set(drawn)
+    assert {"figure1", "figure2", "figure3", "figure4"} <= set(drawn)
     for name, figure in drawn.items():
         path = IMAGES / f"{name}.svg"
         if matplotlib.__version__ == DRAWN_WITH:

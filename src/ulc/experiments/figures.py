@@ -36,6 +36,7 @@ STYLE: Any = {
 }
 BINS = 50
 MOST_POINTS = 2_000  # of each colour in a plot of points
+LEAST_POINTS = 4.0  # of accuracy that figure 4 shows, so that small differences look small
 
 
 def styled() -> "AbstractContextManager[None]":
@@ -218,5 +219,10 @@ def draw_accuracy(curves: Sequence[Curve]) -> "Figure":
             )
         axes.set(xlabel="r, weight of epistemic uncertainty", ylabel="test accuracy, %")
         axes.set_xticks(sorted({float(each) for curve in curves for each in curve.x}))
-        axes.legend(frameon=False, fontsize=8)
+        low, high = axes.get_ylim()
+        if high - low < LEAST_POINTS:
+            middle = (low + high) / 2
+            axes.set_ylim(middle - LEAST_POINTS / 2, middle + LEAST_POINTS / 2)
+        handles = axes.get_legend_handles_labels()
+        figure.legend(*handles, frameon=False, fontsize=8, loc="outside lower center")
     return figure
