@@ -31,10 +31,16 @@ def state(monkeypatch):
     return em, expected, terms, em.posterior(expected, terms)
 
 
-def newton(objective, at):
-    """First derivative over the size of the second, by central differences."""
+def derivatives(objective, at):
+    """First and second derivative by central differences."""
     low, middle, high = (objective(at + move) for move in (-STEP, 0, STEP))
-    return ((high - low) / (2 * STEP)) / abs((high - 2 * middle + low) / STEP**2)
+    return (high - low) / (2 * STEP), (high - 2 * middle + low) / STEP**2
+
+
+def newton(objective, at):
+    """First derivative over the size of the second."""
+    slope, curvature = derivatives(objective, at)
+    return slope / abs(curvature)
 
 
 def expected_log_likelihood(em, expected, posterior, **changes):
@@ -101,18 +107,34 @@ def test_the_error_rates_take_newton_steps_with_their_pseudo_counts(state):
 
 
 def test_the_power_takes_a_newton_step_on_the_likelihood_of_the_labels(state):
+    """The prior of log(1/T) is normal around log(1/0.6) and counts as 1/N of the mean over rows.
+
+    Its slope in the power u is −log(0.6·u) / (0.3² · u), its curvature is taken as 1 / (0.3² · u²).
+    """
     em, _, terms, _ = state
-    em.power = 1.05
+    em.power = at = 1.4
     expected, likelihood = em.expected(), terms.likelihood(em.given)
 
-    def objective(power):
+    def fit(power):
         scaled = np.exp(power * em.logs + np.log(em.factor))
         return np.log((scaled / scaled.sum(1, keepdims=True) * likelihood).sum(1)).mean()
 
-    step = newton(objective, em.power)
-    assert 0.01 < abs(step) < 1.05 / 5
+    slope, curvature = derivatives(fit, at)
+    slope -= np.log(0.6 * at) / (0.3**2 * at * ROWS)
+    step = slope / (abs(curvature) + 1 / (0.3**2 * at**2 * ROWS))
+    assert 0.01 < abs(step) < at / 5
     em.update_temperature(expected, em.posterior(expected, terms))
-    assert em.power == pytest.approx(1.05 + step, rel=1e-3)
+    assert em.power == pytest.approx(at + step, rel=1e-3)
+
+
+@pytest.mark.parametrize(("rows", "low", "high"), [(30, 0.5, 0.7), (30_000, 0.9, 1.1)])
+def test_few_rows_have_the_typical_temperature_and_many_their_own(rows, low, high):
+    """Predictions that are right (T = 1), of labels with 10 % symmetric noise."""
+    rng = np.random.default_rng(0)
+    probability = rng.dirichlet(np.full(K, 0.3), rows)
+    true = (rng.random(rows)[:, None] > probability.cumsum(1)).sum(1).clip(0, K - 1)
+    given = np.where(rng.random(rows) < 0.1, (true + rng.integers(1, K, rows)) % K, true)
+    assert low < RowNoiseEM(probability, given).fit().temperature < high
 
 
 @pytest.mark.parametrize("push", [-1, 1])

@@ -25,6 +25,9 @@ TOLERANCE = 1e-3
 PSEUDO_COUNT_POOLED = 100.0
 FEWEST_ROWS = 10_000  # precisions of priors, which are for each row, are at least for so many
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.25, 4.0
+# Prior of the temperature: log T is normal around log 0.6, the median of what development data had.
+# It counts where there are few rows, whose labels hardly tell noise from unsure predictions.
+TYPICAL_TEMPERATURE, TEMPERATURE_SPREAD = 0.6, 0.3
 LOWEST_LOG = -20.0
 SMALLEST_FACTOR, LARGEST_FACTOR = 1e-3, 1e3
 RICHARDSON_LUCY_STEPS = 50
@@ -174,8 +177,11 @@ class RowNoiseEM:
         after, before = (posterior * self.logs).sum(1), (expected * self.logs).sum(1)
         squares = self.logs**2
         spread = (expected * squares).sum(1) - before**2 - (posterior * squares).sum(1) + after**2
-        curvature, most = max(abs(spread.mean()), 1e-6), self.power / 5
-        rise, free = (after - before).mean(), 1 / self.priors.low_temperature
+        precision = 1 / (TEMPERATURE_SPREAD**2 * len(self.logs))
+        curvature = max(abs(spread.mean()), 1e-6) + precision / self.power**2
+        pull = precision * np.log(self.power * TYPICAL_TEMPERATURE) / self.power
+        rise = (after - before).mean() - pull
+        most, free = self.power / 5, 1 / self.priors.low_temperature
         power = self.power + np.clip(rise / curvature, -most, most)
         if power > free:
             rise = rise - self.priors.reluctance / self.power
