@@ -9,6 +9,7 @@ import torch
 from stubs import catch_losses
 
 from ulc.algorithms.ulc_plus import ULCPlus
+from ulc.blocks.noise_priors import priors_of_networks
 from ulc.testing import Case, toy_data
 
 K = 3
@@ -200,6 +201,32 @@ def test_what_the_confusion_model_finds_is_recorded_and_handed_over():
     assert set(outputs["fold"]) == {0, 1}
 
 
+def test_without_row_noise_there_is_one_confusion_matrix_for_all_rows():
+    fitted = [build(row_noise=row_noise) for row_noise in (True, False)]
+    for algorithm in fitted:
+        algorithm.run_epoch(0)
+        algorithm.run_epoch(1)
+    by_row, one_matrix = ([float(each.confusion.slope), float(each.confusion.affinity)]
+                          for each in fitted)  # fmt: skip
+    assert all(by_row)
+    assert one_matrix == [0, 0]
+
+
+@pytest.mark.parametrize(("classes", "has_affinity"), [(50, True), (51, False)])
+def test_noise_of_many_classes_has_no_affinity(classes, has_affinity):
+    priors = priors_of_networks(classes, row_noise=True)
+    assert (priors.affinity is not None) is has_affinity
+    assert priors.slope is not None
+
+
+def test_the_temperature_is_at_least_a_half():
+    """Even if all labels are the likeliest classes."""
+    algorithm = build()
+    logs = torch.eye(K)[algorithm.data.given].mul(2).log_softmax(1)
+    algorithm.confusion.update(logs, algorithm.data.given, None)
+    assert float(algorithm.confusion.inverse_temperature) == pytest.approx(2)
+
+
 def test_a_class_that_one_fold_has_alone_is_not_doubted():
     """No network that could judge it knows the class."""
     data = toy_data("vector")
@@ -210,3 +237,13 @@ def test_a_class_that_one_fold_has_alone_is_not_doubted():
     assert algorithm.certain_labels().nonzero().tolist() == [[5]]
     assert algorithm.trust[5] == 1
     assert build(replace(data, given=given), cross_fitted=False).certain_labels() is None
+
+
+@pytest.mark.parametrize(
+    ("trust", "alpha"), [(1.0, 0.0), (0.9, 0.2), (0.75, 0.5), (0.5, 1.0), (0.1, 1.0)]
+)
+def test_mixup_is_stronger_the_more_labels_are_wrong(trust, alpha):
+    algorithm = build(mixup_alpha=1.0)
+    assert algorithm.alpha() == 1.0  # nothing is judged yet
+    algorithm.trust.fill_(trust)
+    assert algorithm.alpha() == pytest.approx(alpha)

@@ -21,6 +21,8 @@ from ulc.auditing.handing_over import (
 )
 from ulc.auditing.judging import (
     MOST_PROBABILITIES,
+    ONE_JUDGE,
+    TWO_JUDGES,
     AuditJudgement,
     fit_confusion,
     for_model,
@@ -30,10 +32,10 @@ from ulc.auditing.paired import is_significantly_negative
 from ulc.auditing.results import AuditResults, describe_agreement, write_audit
 from ulc.auditing.trainings import HeldOutRun, train_and_measure
 from ulc.auditing.workspace import Workspace
+from ulc.blocks.label_posterior import AnchoredConfusion
 from ulc.errors import InputError
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.prior import with_prior
-from ulc.labels.row_noise import ONE_JUDGE, TWO_JUDGES, RowNoiseEM
 from ulc.labels.second_judge import pool
 from ulc.settings.automatic import Size
 from ulc.storage.run_folder import RunFolder, create_folder
@@ -102,7 +104,9 @@ def test_a_run_is_measured_on_the_rows_that_it_held_out(staged):
 
 def test_a_confusion_model_of_many_rows_is_fitted_to_a_sample(monkeypatch):
     sizes = []
-    monkeypatch.setattr(RowNoiseEM, "fit", lambda em: sizes.append(len(em.given)))
+    monkeypatch.setattr(
+        AnchoredConfusion, "update", lambda self, logs, *others: sizes.append(len(logs))
+    )
     classes = 100
     for rows in (3_000, 7_000):
         probability = np.full((rows, classes), 1 / classes)
@@ -200,13 +204,13 @@ def test_data_are_prepared_once_and_the_noise_is_fitted_once_for_each_prediction
             return counted(*arguments, **settings)
 
         monkeypatch.setattr(module, "prepare", prepare)
-    fit = RowNoiseEM.fit
 
-    def recording(em):
-        fitted.append(em.priors)
-        return fit(em)
+    class Recording(AnchoredConfusion):
+        def update(self, *arguments):
+            fitted.append(self.priors)
+            return super().update(*arguments)
 
-    monkeypatch.setattr(RowNoiseEM, "fit", recording)
+    monkeypatch.setattr(judging, "AnchoredConfusion", Recording)
     ulc.audit(tmp_path / "data.npz", tmp_path / "audits", **QUICK)
     assert len(prepared) == 1
     assert fitted == [ONE_JUDGE, ONE_JUDGE]  # few rows: the pool has the same priors

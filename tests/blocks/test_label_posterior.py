@@ -7,8 +7,10 @@ from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from ulc.blocks import label_posterior
+from ulc.blocks import label_posterior, row_noise
 from ulc.blocks.label_posterior import AnchoredConfusion, deconvolve, spread_evenly
+from ulc.blocks.noise_priors import Priors
+from ulc.blocks.row_noise import Examples
 
 K = 3
 FREQUENCY = np.array([0.6, 0.3, 0.1])
@@ -100,7 +102,9 @@ def test_without_anchor_a_biased_prediction_makes_a_small_class_rarer(simulated)
 
 
 @pytest.mark.parametrize("power", [0.5, 2.0])
-def test_predictions_of_another_temperature_give_the_same_posterior(simulated, power):
+def test_predictions_of_another_temperature_give_the_same_posterior(simulated, monkeypatch, power):
+    """But for the prior of the temperature, which is of no weight here."""
+    monkeypatch.setattr(label_posterior, "TEMPERATURE_SPREAD", 1e6)
     probability, given, _ = simulated
     tempered = probability**power
     tempered /= tempered.sum(1, keepdim=True)
@@ -130,8 +134,9 @@ def test_a_fit_starts_from_the_last_one(simulated):
     state = {name: value.clone() for name, value in model.state_dict().items()}
     again = model.update(probability.log(), given, None)
     torch.testing.assert_close(again, posterior, rtol=0, atol=0.01)
-    for name, value in model.state_dict().items():
-        torch.testing.assert_close(value, state[name], rtol=0.05, atol=0.01, msg=name)
+    assert (int(state.pop("updates")), int(model.updates)) == (10, 11)
+    for name, value in state.items():
+        torch.testing.assert_close(model.state_dict()[name], value, rtol=0.05, atol=0.01, msg=name)
 
 
 def test_verified_labels_are_certain(simulated):
@@ -164,6 +169,12 @@ def test_deconvolve_by_hand():
     transition = torch.tensor([[0.9, 0.1], [0.3, 0.7]])
     found = deconvolve(torch.tensor([0.78, 0.22]), transition)
     torch.testing.assert_close(found, torch.tensor([0.8, 0.2]), rtol=0, atol=0.01)
+
+
+def test_frequencies_are_found_behind_the_noise():
+    transition, frequency = torch.tensor(TRANSITION), torch.tensor(FREQUENCY)
+    found = deconvolve(frequency @ transition, transition)
+    torch.testing.assert_close(found, frequency, rtol=0, atol=0.05)
 
 
 def test_errors_are_spread_evenly():
@@ -205,12 +216,32 @@ def test_it_begins_with_the_same_noise_in_every_class():
 
 
 @pytest.mark.parametrize("known", [False, True])
-def test_pieces_change_no_bit(simulated, monkeypatch, known):
+@pytest.mark.parametrize("priors", [Priors(), Priors(slope=None, affinity=None)])
+def test_pieces_change_only_the_rounding(simulated, monkeypatch, known, priors):
     probability, given, _ = (each[:301] for each in simulated)
-    verified = torch.arange(301) % 7 == 0 if known else None
-    whole, at_once = fit(probability, given, verified=verified)
-    monkeypatch.setattr(label_posterior, "NUMBERS_AT_ONCE", 25 * K)
-    model, in_pieces = fit(probability, given, verified=verified)
-    assert torch.equal(in_pieces, at_once)
+    options = {
+        "verified": torch.arange(301) % 7 == 0 if known else None,
+        "priors": priors, "dtype": torch.float64,
+    }  # fmt: skip
+    whole, at_once = fit(probability.double(), given, **options)
+    monkeypatch.setattr(row_noise, "NUMBERS_AT_ONCE", 25 * K)
+    model, in_pieces = fit(probability.double(), given, **options)
+    torch.testing.assert_close(in_pieces, at_once, rtol=1e-9, atol=1e-12)
     for name, value in model.state_dict().items():
-        assert torch.equal(value, whole.state_dict()[name]), name
+        expected = whole.state_dict()[name]
+        torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-12, msg=name)
+
+
+@pytest.mark.parametrize(("numbers", "sizes"), [(1, [2, 2, 2, 1]), (3 * K, [3, 3, 1])])
+def test_a_piece_has_two_rows_at_least_and_every_row_is_in_one(
+    simulated, monkeypatch, numbers, sizes
+):
+    """Log-probabilities below −20 are −20."""
+    probability, given, _ = (each[:7] for each in simulated)
+    monkeypatch.setattr(row_noise, "NUMBERS_AT_ONCE", numbers)
+    logs, verified = 10 * probability.log(), torch.arange(7) < 3
+    pieces = list(Examples(logs, given, verified).pieces())
+    assert [len(labels) for _, labels, _ in pieces] == sizes
+    assert float(logs.min()) < -30
+    for place, whole in enumerate((logs.clamp(min=-20), given, verified)):
+        assert torch.equal(torch.cat([piece[place] for piece in pieces]), whole)

@@ -16,6 +16,7 @@ from ulc.blocks.label_posterior import AnchoredConfusion
 from ulc.blocks.learner import Learner
 from ulc.blocks.losses import soft_cross_entropy
 from ulc.blocks.mixup import blend, draw_lambda, draw_partner
+from ulc.blocks.noise_priors import priors_of_networks
 from ulc.blocks.uncertainty import integrate_in_batches, normalised_entropy
 from ulc.config import SGD, Spec
 from ulc.data.training import TrainingData
@@ -40,12 +41,17 @@ class Config(Spec):
     anchored: bool = Field(
         True, description="keep the class frequencies that the given labels imply"
     )
+    row_noise: bool = Field(
+        True, description="label noise depends on the row; false: one confusion matrix for all rows"
+    )
     weighted: bool = Field(
         True, description="weight labels by trust; false: weight 1 from the threshold on, else 0"
     )
     balanced: bool = Field(True, description="learn for equal class frequencies")
     smallest_weight: float = Field(0.05, ge=0, lt=1, description="labels below are left out")
-    mixup_alpha: float = Field(1.0, ge=0)
+    mixup_alpha: float = Field(
+        1.0, ge=0, description="α of mixup if half of the labels are wrong; less with fewer"
+    )
     threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels with ω ≥ τ are trusted")
     passes: int = Field(10, ge=1, description="number of dropout passes")
     dropout: float = Field(0.3, ge=0, lt=1)
@@ -76,7 +82,8 @@ class ULCPlus(Algorithm):
         members = [Learner(new_network(heads), config.sgd) for _ in range(config.folds)]
         self.members = cast("Sequence[Learner]", nn.ModuleList(members))
         count, classes, device = len(data), data.num_classes, data.given.device
-        self.confusion = AnchoredConfusion(classes, device, anchored=config.anchored)
+        priors = priors_of_networks(classes, row_noise=config.row_noise)
+        self.confusion = AnchoredConfusion(classes, device, anchored=config.anchored, priors=priors)
         unknown = torch.full((count, classes), torch.nan, device=device)
         fold = draw_folds(data.given, data.first_copy, config.folds)
         self.register_buffer("fold", fold)
@@ -92,14 +99,14 @@ class ULCPlus(Algorithm):
         if epoch >= self.config.warmup_epochs and (crossing or not self.has_judged):
             averages.add(**self.update_trust())
         weight = self.weights()
-        log_prior = self.log_prior()
+        log_prior, alpha = self.log_prior(), self.alpha()
         for number, learner in enumerate(self.members):
             among = self.rows_of(number, weight, crossing=crossing)
             mean_weight = weight[among].mean()
             for batch in self.data.batches(self.config.batch_size, among=among):
                 target = F.one_hot(batch.given, self.data.num_classes).float()
                 target = target * (weight[batch.index] / mean_weight)[:, None]
-                lam = draw_lambda(self.config.mixup_alpha)
+                lam = draw_lambda(alpha)
                 partner = draw_partner(batch.inputs, lam)
                 logits = learner(blend(batch.inputs, partner, lam)).logits
                 log_probability = (logits + log_prior).log_softmax(1)
@@ -177,6 +184,16 @@ class ULCPlus(Algorithm):
         if not self.config.balanced:
             return torch.zeros_like(self.learned)
         return self.learned.clamp(min=1 / len(self.data)).log()
+
+    def alpha(self) -> float:
+        """α of mixup: α · min(1, 2 · expected share of wrong labels); in full during warm-up.
+
+        Mixup keeps wrong labels from being memorised. With few of them it only costs.
+        """
+        if not self.has_judged:
+            return self.config.mixup_alpha
+        wrong = float(1 - self.trust.mean())
+        return self.config.mixup_alpha * round(min(1.0, 2 * wrong), 2)
 
     def weights(self) -> Tensor:
         """(N,) weight of each given label; also set the learned class frequencies.

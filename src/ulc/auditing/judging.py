@@ -4,14 +4,16 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ulc.auditing.paired import is_significantly_negative
 from ulc.auditing.trainings import HeldOutRun
+from ulc.blocks.label_posterior import AnchoredConfusion
+from ulc.blocks.noise_priors import Priors
 from ulc.data.prepare import Prepared
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.files import LabelFiles
-from ulc.labels.row_noise import ENOUGH_ROWS, ONE_JUDGE, TWO_JUDGES, Priors, RowNoiseEM
 from ulc.labels.second_judge import judge_by_kernel, pool
 from ulc.typing import Floats, Integers
 
@@ -21,6 +23,11 @@ MOST_PROBABILITIES, FEWEST_ROWS = 500_000, 2_000
 # The interval of the noise rate: from 0.8 · estimate − 1.5 points to 1.25 · estimate + 1.5 points.
 # On development data it held the true rate in every setting.
 BELOW, ABOVE, POINTS = 0.8, 1.25, 0.015
+ONE_JUDGE = Priors()
+# Pooled predictions of two judges (labels/second_judge.py) are better, so less of the difficulty is
+# theirs. A lower temperature would explain more of it by wrong labels.
+TWO_JUDGES = Priors(slope=3e-5, affinity=0.04, low_temperature=0.6, reluctance=0.02)
+ENOUGH_ROWS = 3_000  # of fewer rows, even two judges have the priors of one
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,11 @@ def fit_confusion(
     rows: slice | Integers = slice(None)
     if len(given) > most:
         rows = np.random.default_rng(0).choice(len(given), most, replace=False)
-    return RowNoiseEM(probability[rows], given[rows], certain[rows], priors).fit()
+    logs = np.log(np.maximum(probability[rows], 1e-30, dtype=np.float64))
+    cpu, float64 = torch.device("cpu"), torch.float64
+    confusion = AnchoredConfusion(probability.shape[1], cpu, priors=priors, dtype=float64)
+    confusion.update(*map(torch.from_numpy, (logs, given[rows], certain[rows])))
+    return confusion.stored()
 
 
 def for_model(confusion: ConfusionModel, frequency: Floats, learned: Floats) -> ConfusionModel:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ulc.blocks.label_posterior import AnchoredConfusion
+from ulc.blocks.noise_priors import priors_of_networks
 from ulc.blocks.uncertainty import IntegratedPredictions
 from ulc.data.training import TrainingData
 
@@ -32,7 +33,10 @@ class ClassGuard(nn.Module):
         super().__init__()
         self.data = data
         device, classes = data.given.device, data.num_classes
-        models = nn.ModuleList([AnchoredConfusion(classes, device) for _ in range(2)])
+        priors = priors_of_networks(classes, row_noise=False)
+        models = nn.ModuleList(
+            [AnchoredConfusion(classes, device, priors=priors) for _ in range(2)]
+        )
         self.models = cast("Sequence[AnchoredConfusion]", models)
         self.register_buffer("alignment", torch.ones(classes, device=device))
 

@@ -1,58 +1,102 @@
-"""Posterior of true labels: a confusion model whose class frequencies fit the given labels."""
+"""Posterior of true labels: a confusion model with noise that depends on the row, fitted by EM.
 
-from dataclasses import dataclass
+Labels by people are wrong more often where a row is difficult, and then name a class that the row
+resembles. A confusion matrix alone explains such labels by unsure predictions, and trusts too many.
+"""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ulc.blocks.noise_priors import TEMPERATURES, Priors
+from ulc.blocks.row_noise import Examples, ExpectedSums, RowTerms, share_of_log_k
+from ulc.labels.confusion import ConfusionModel
 from ulc.networks.processes import from_first
 
-TEMPERATURES = (0.5, 4.0)  # lowest and highest temperature of predictions
+AFFINITIES = (-1.0, 2.0)
 FACTORS = (1e-3, 1e3)  # smallest and largest correction of a class's frequency
-LOWEST_LOG = -20.0  # lower log-probabilities are clamped
-NUMBERS_AT_ONCE = 2**18  # probabilities of a piece of the examples on a CPU: 1 MiB
-MAX_STEPS = 60
-TOLERANCE = 1e-3  # EM ends if no entry of C and no logarithm of a factor changes by more
+LOWEST_LOG_EXPECTED = -9.2103404  # log 1e-4: what e^γ is computed from, as in `ConfusionModel`
+# Steps of the first update and of each later one, which starts from the last. More steps drift
+# along directions that hardly matter to the likelihood, and reject right labels.
+MAX_STEPS, LATER_STEPS = 60, 10
+TOLERANCE = 1e-3  # EM ends if no parameter (entries of C, b, γ, log a) changes by more
 RICHARDSON_LUCY_STEPS = 50
 # Dirichlet pseudo-counts of C: as many labels for each class, wrong at the pooled error rate; and
-# correct labels, for each class and in the pooled error rate itself. A lower temperature or fewer
-# pooled labels make the model reject the right labels of small classes that look like others.
+# correct labels, for each class and in the pooled error rate itself. Fewer pooled labels make the
+# model reject the right labels of small classes that look like others.
 PSEUDO_COUNT_POOLED = 100.0
 PSEUDO_COUNT_CORRECT = 1.0
 PSEUDO_COUNT_CORRECT_POOLED = 10.0
+SMALLEST_ERROR = 1e-9  # of the pooled error rate: with 0, D would have no wrong labels to spread
+FEWEST_ROWS = 10_000  # precisions of priors, which are for each row, are at least for so many
+# Prior of the temperature: log T is normal around log 0.6, the median of what development data had.
+# It counts where there are few rows, whose labels hardly tell noise from unsure predictions.
+TYPICAL_TEMPERATURE, TEMPERATURE_SPREAD = 0.6, 0.3
 
 
 class AnchoredConfusion(nn.Module):
     """Confusion model of label noise; its posterior has the class frequencies that labels imply.
 
-        y_i(k) ∝ a_k · q_i(k)^β · C[k, given_i]
+        e_i(k) ∝ a_k · q_i(k)^β                      expected class
+        y_i(k) ∝ e_i(k) · C_i[k, given_i]            posterior
+
+        j = k:  C_i[k, k] = 1 − ρ_i(k)               logit ρ_i(k) = o_k + b · (h_i − h)
+        j ≠ k:  C_i[k, j] = ρ_i(k) · D[k, j] · e_i(j)^γ / Σ_m D[k, m] · e_i(m)^γ
 
     q_i: prediction for example i by a network that has not learned its label
+    h_i: difficulty, the entropy of e_i as a share of log K; h: its mean when `update` began
+    D: which class a wrong label names; rows sum to 1, the diagonal is 0
 
-    Each step of `update` makes four choices, given the others:
-    C[k, ·], P(given | true = k): EM with pseudo-counts, as in `labels/confusion.py`
-    β, the inverse temperature: a Newton step on the likelihood of the given labels
+    Each step of `update` makes one update of every parameter, given the others:
+    o, slope b, affinity γ, inverse temperature β: Newton steps on the likelihood of the labels
+    D: a step of iterative scaling
     π: class frequencies with πC = frequencies of the given labels, by Richardson–Lucy
     a: a_k ← a_k · (π_k / mean_i y_i(k))^½, so that the posterior has the frequencies π
 
     Without the factors a (`anchored=False`) a small class dies out: predictions favour large
-    classes, the posterior follows them, and the next predictions follow the posterior.
+    classes, the posterior follows them, and the next predictions follow the posterior. If the
+    priors leave b and γ at 0, C is one matrix for all rows.
+
+    updates: how often the model was fitted
     """
 
-    transition: Tensor
-    frequency: Tensor
-    factor: Tensor
+    log_odds: Tensor
+    pairs: Tensor
+    slope: Tensor
+    affinity: Tensor
+    difficulty: Tensor
     inverse_temperature: Tensor
+    factor: Tensor
+    frequency: Tensor
+    updates: Tensor
 
-    def __init__(self, classes: int, device: torch.device, *, anchored: bool = True) -> None:
+    def __init__(
+        self,
+        classes: int,
+        device: torch.device,
+        *,
+        anchored: bool = True,
+        priors: Priors | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
         super().__init__()
         self.anchored = anchored
-        correct = torch.eye(classes, device=device)
-        self.register_buffer("transition", 0.9 * correct + 0.1 * spread_evenly(correct))
-        self.register_buffer("frequency", torch.full((classes,), 1 / classes, device=device))
-        self.register_buffer("factor", torch.ones(classes, device=device))
-        self.register_buffer("inverse_temperature", torch.ones((), device=device))
+        self.priors = priors or Priors()
+        correct = torch.eye(classes, device=device, dtype=dtype)
+        self.register_buffer("log_odds", torch.full_like(correct[0], 0.1 / 0.9).log())
+        self.register_buffer("pairs", spread_evenly(correct))
+        for name in ("slope", "affinity", "difficulty"):
+            self.register_buffer(name, torch.zeros_like(correct[0, 0]))
+        self.register_buffer("inverse_temperature", torch.ones_like(correct[0, 0]))
+        self.register_buffer("factor", torch.ones_like(correct[0]))
+        self.register_buffer("frequency", torch.full_like(correct[0], 1 / classes))
+        self.register_buffer("updates", torch.zeros((), dtype=torch.int64, device=device))
+
+    @property
+    def transition(self) -> Tensor:
+        """(K, K) C, P(given | true) at the difficulty h."""
+        error = self.log_odds.sigmoid()
+        return error[:, None] * self.pairs + (1 - error).diag()
 
     @torch.no_grad()
     def update(self, log_prediction: Tensor, given: Tensor, verified: Tensor | None) -> Tensor:
@@ -63,127 +107,161 @@ class AnchoredConfusion(nn.Module):
         examples = Examples(log_prediction, given, verified)
         shares = torch.bincount(given, minlength=len(self.factor)).to(self.factor) / len(given)
         posterior = torch.empty_like(log_prediction)
-        for _ in range(MAX_STEPS):
+        self.centre_difficulty(examples)
+        for _ in range(LATER_STEPS if self.updates else MAX_STEPS):
+            before = self.parameters_now()
             sums = self.expect(examples, posterior)
-            moved = self.update_transition(sums.counts)
-            self.update_temperature(sums)
+            right, total = sums.counts.trace(), sums.counts.sum()
+            correct = (right + PSEUDO_COUNT_CORRECT_POOLED) / (total + PSEUDO_COUNT_CORRECT_POOLED)
+            pooled = (1 - correct).clamp(min=SMALLEST_ERROR)
+            self.update_affinity(sums, len(given))
+            self.update_pairs(sums, pooled)
+            self.update_error(sums, pooled, len(given))
+            self.update_temperature(sums, len(given))
             if self.anchored:
-                moved = max(moved, self.update_frequencies(shares, posterior))
-            if moved < TOLERANCE:
+                self.update_frequencies(shares, sums.counts, pooled)
+            if float((self.parameters_now() - before).abs().max()) < TOLERANCE:
                 break
+        self.updates.add_(1)
         from_first(self)
         self.expect(examples, posterior)
         return posterior
 
-    def expect(self, examples: "Examples", posterior: Tensor) -> "ExpectedSums":
+    def parameters_now(self) -> Tensor:
+        """Entries of C, log a, b and γ in one vector."""
+        single = torch.stack([self.slope, self.affinity])
+        return torch.cat([self.transition.flatten(), self.factor.log(), single])
+
+    def centre_difficulty(self, examples: Examples) -> None:
+        """Set h to the mean difficulty; o moves along, so that the model stays the same."""
+        total = sum(
+            share_of_log_k(self.expected_class(logs)).sum() for logs, *_ in examples.pieces()
+        )
+        mean = torch.as_tensor(total) / len(examples.given)
+        self.log_odds.add_(self.slope * (mean - self.difficulty))
+        self.difficulty.copy_(mean)
+
+    def expect(self, examples: Examples, posterior: Tensor) -> ExpectedSums:
         """Expectation step of EM: write the (N, K) posterior, return what the other steps need.
 
-        All operations on one piece of the examples follow each other, while it is in a cache. Each
-        row is computed by itself, so the pieces change no bit.
+        All operations on one piece of the examples follow each other, while it is in a cache.
         """
-        counts, rows = torch.zeros_like(self.transition), []
-        for piece in examples.pieces():
-            logs, given = (
-                examples.log_prediction[piece].clamp(min=LOWEST_LOG),
-                examples.given[piece],
-            )
-            expected = self.expected_class(logs)
-            found = self.posterior(expected, given, examples.verified_in(piece))
-            posterior[piece] = found
-            # Not posterior.T @ one_hot: with 1,000 classes, that product takes most of an epoch.
-            counts.index_add_(0, given, found)
-            squares = logs.square()
-            weighted = [each * values for values in (logs, squares) for each in (found, expected)]
-            rows.append(torch.stack([each.sum(1) for each in weighted]))
-        return ExpectedSums(counts.T, *torch.cat(rows, 1))
+        sums, place = ExpectedSums.zeros(self.pairs), 0
+        for logs, given, verified in examples.pieces():
+            rows = self.row_terms(logs)
+            found = self.posterior(rows, given, verified)
+            posterior[place : place + len(given)] = found
+            place += len(given)
+            sums.add(rows, given, found, self.pairs if self.priors.affinity is not None else None)
+        return sums
 
     def expected_class(self, logs: Tensor) -> Tensor:
         """(B, K) P(true = k | x) ∝ a_k · q(k)^β, without regard to the given label."""
         return (self.inverse_temperature * logs + self.factor.log()).softmax(1)
 
-    def posterior(self, expected: Tensor, given: Tensor, verified: Tensor | None) -> Tensor:
+    def row_terms(self, logs: Tensor) -> RowTerms:
+        """What the label noise of B rows depends on, from (B, K) log q."""
+        expected = self.expected_class(logs)
+        difficulty = share_of_log_k(expected) - self.difficulty
+        error = (self.log_odds + self.slope * difficulty[:, None]).sigmoid()
+        if self.priors.affinity is None:
+            return RowTerms(logs, expected, difficulty, error)
+        own_logs = expected.log().clamp(min=LOWEST_LOG_EXPECTED)
+        preference = (self.affinity * own_logs).exp()
+        total = (preference @ self.pairs.T).clamp(min=1e-30)
+        return RowTerms(logs, expected, difficulty, error, own_logs, preference, total)
+
+    def likelihood(self, rows: RowTerms, given: Tensor) -> Tensor:
+        """(B, K) P(given_i | true = k, x_i)."""
+        named = self.pairs.T[given]
+        if rows.preference is not None and rows.total is not None:
+            named = named * rows.preference.gather(1, given[:, None]) / rows.total
+        right = 1 - rows.error.gather(1, given[:, None])
+        return (rows.error * named).scatter(1, given[:, None], right)
+
+    def posterior(self, rows: RowTerms, given: Tensor, verified: Tensor | None) -> Tensor:
         """(B, K) P(true = k | x, given) by Bayes' rule; a verified label is certain."""
-        joint = expected * self.transition.T[given]
+        joint = rows.expected * self.likelihood(rows, given)
         posterior = joint / joint.sum(1, keepdim=True).clamp(min=1e-30)
         if verified is None:
             return posterior
         one_hot = F.one_hot(given, posterior.shape[1]).to(posterior.dtype)
         return torch.where(verified[:, None], one_hot, posterior)
 
-    def update_transition(self, counts: Tensor) -> float:
-        """Set C by the (K, K) expected counts; return the largest change."""
-        correct = torch.eye(len(self.factor), device=counts.device)
-        right, total = counts.trace(), counts.sum()
-        error = 1 - (right + PSEUDO_COUNT_CORRECT_POOLED) / (total + PSEUDO_COUNT_CORRECT_POOLED)
-        pooled = (1 - error) * correct + error * spread_evenly(correct)
-        counts = counts + PSEUDO_COUNT_POOLED * pooled + PSEUDO_COUNT_CORRECT * correct
-        before = self.transition.clone()
-        self.transition.copy_(counts / counts.sum(1, keepdim=True))
-        return float((self.transition - before).abs().max())
+    def update_affinity(self, sums: ExpectedSums, count: int) -> None:
+        """Newton step of γ on the expected log-likelihood of the wrong labels, at most 0.2."""
+        if self.priors.affinity is not None:
+            precision = self.priors.affinity * max(count, FEWEST_ROWS)
+            rise = sums.affinity_rise - precision * self.affinity
+            step = (rise / (sums.affinity_information + precision)).clamp(-0.2, 0.2)
+            self.affinity.add_(step).clamp_(*AFFINITIES)
 
-    def update_temperature(self, sums: "ExpectedSums") -> None:
-        """Newton step of β on Σ_i log P(given_i | x_i), by at most a fifth of β.
+    def update_pairs(self, sums: ExpectedSums, pooled: Tensor) -> None:
+        """A step of iterative scaling for D; pooled: error rate of all classes."""
+        correct = torch.eye(len(self.factor), dtype=self.pairs.dtype, device=self.pairs.device)
+        pseudo = PSEUDO_COUNT_POOLED * pooled
+        counts = sums.counts + pseudo * spread_evenly(correct)
+        pairs = (1 - correct) * counts / (sums.chances + pseudo + 1e-30)
+        self.pairs.copy_(pairs / pairs.sum(1, keepdim=True).clamp(min=1e-30))
 
-        With l = log q, the first derivative is Σ_i E_y[l] − E_p[l], where y is the posterior and p
-        the expected class; the second is Σ_i Var_y[l] − Var_p[l].
+    def update_error(self, sums: ExpectedSums, pooled: Tensor, count: int) -> None:
+        """Newton steps of the logistic regression of "the label is wrong" on the difficulty.
+
+        Each step is at most 1.
         """
-        spread_after = sums.square_after - sums.mean_after.square()
-        spread_before = sums.square_before - sums.mean_before.square()
-        slope = (sums.mean_after - sums.mean_before).mean()
-        curvature = (spread_before - spread_after).mean().abs().clamp(min=1e-6)
-        most = self.inverse_temperature / 5
-        step = (slope / curvature).clamp(-most, most)
+        chance = self.log_odds.sigmoid()
+        pseudo = PSEUDO_COUNT_POOLED + PSEUDO_COUNT_CORRECT
+        rise = sums.excess + PSEUDO_COUNT_POOLED * pooled - pseudo * chance
+        curvature = sums.information + pseudo * chance * (1 - chance)
+        self.log_odds.add_((rise / curvature.clamp(min=1e-9)).clamp(-1, 1))
+        if self.priors.slope is not None:
+            precision = self.priors.slope * max(count, FEWEST_ROWS)
+            rise = sums.slope_rise - precision * self.slope
+            self.slope.add_((rise / (sums.slope_information + precision)).clamp(-1, 1))
+
+    def update_temperature(self, sums: ExpectedSums, count: int) -> None:
+        """Newton step of β on Σ_i log P(given_i | x_i) and the priors, by at most a fifth of β.
+
+        With l = log q, the first derivative is Σ_i E_y[l] − E_e[l], where y is the posterior and e
+        the expected class; the second is Σ_i Var_y[l] − Var_e[l].
+        """
+        beta = self.inverse_temperature
+        precision = 1 / (TEMPERATURE_SPREAD**2 * count)
+        curvature = (sums.power_information / count).abs().clamp(min=1e-6) + precision / beta**2
+        rise = sums.power_rise / count - precision * (beta * TYPICAL_TEMPERATURE).log() / beta
+        most, free = beta / 5, 1 / self.priors.low_temperature
+        power = beta + (rise / curvature).clamp(-most, most)
+        reluctant = beta + ((rise - self.priors.reluctance / beta) / curvature).clamp(-most, most)
+        power = torch.where(power > free, reluctant.clamp(min=free), power)
         lowest, highest = TEMPERATURES
-        self.inverse_temperature.add_(step).clamp_(1 / highest, 1 / lowest)
+        self.inverse_temperature.copy_(power.clamp(1 / highest, 1 / lowest))
 
-    def update_frequencies(self, shares: Tensor, posterior: Tensor) -> float:
-        """Set π by the shares of the given labels, and a by π; return the largest change of log a.
+    def update_frequencies(self, shares: Tensor, counts: Tensor, pooled: Tensor) -> None:
+        """Set π by the shares of the given labels, and a by π.
 
-        π is at least one example, for classes that have a given label.
+        C is that of the expected counts here, with pseudo-counts. π is at least one example, for
+        classes that have a given label.
         """
-        fewest = (shares > 0) / len(posterior)
-        self.frequency.copy_(deconvolve(shares, self.transition).maximum(fewest))
-        change = (self.frequency / posterior.mean(0).clamp(min=1e-9)).sqrt()
-        before = self.factor.clone()
+        correct = torch.eye(len(self.factor), dtype=counts.dtype, device=counts.device)
+        even = (1 - pooled) * correct + pooled * spread_evenly(correct)
+        smoothed = counts + PSEUDO_COUNT_POOLED * even + PSEUDO_COUNT_CORRECT * correct
+        transition = smoothed / smoothed.sum(1, keepdim=True)
+        total = counts.sum()
+        self.frequency.copy_(deconvolve(shares, transition).maximum((shares > 0) / total))
+        change = (self.frequency / (counts.sum(1) / total).clamp(min=1e-9)).sqrt()
         factor = self.factor * change
         self.factor.copy_((factor / factor.mean()).clamp(*FACTORS))
-        return float((self.factor / before).log().abs().max())
 
-
-@dataclass(frozen=True)
-class Examples:
-    """(N, K) log-probabilities q, (N,) given labels, and (N,) which are verified; None: none is."""
-
-    log_prediction: Tensor
-    given: Tensor
-    verified: Tensor | None
-
-    def pieces(self) -> list[slice]:
-        """Rows that fit into a cache together; all rows at once on a GPU."""
-        rows, classes = self.log_prediction.shape
-        on_cpu = self.log_prediction.device.type == "cpu"
-        size = max(2, NUMBERS_AT_ONCE // classes) if on_cpu else rows
-        return [slice(start, start + size) for start in range(0, rows, size)]
-
-    def verified_in(self, piece: slice) -> Tensor | None:
-        """The part of `verified`."""
-        return None if self.verified is None else self.verified[piece]
-
-
-@dataclass(frozen=True)
-class ExpectedSums:
-    """What the expectation step leaves for the others, beside the posterior y.
-
-    counts: (K, K) expected number of labels, by true and given class
-    mean_after, mean_before: (N,) E_y[log q] and E_p[log q], with p the expected class
-    square_after, square_before: (N,) E_y[(log q)²] and E_p[(log q)²]
-    """
-
-    counts: Tensor
-    mean_after: Tensor
-    mean_before: Tensor
-    square_after: Tensor
-    square_before: Tensor
+    def stored(self) -> ConfusionModel:
+        """The fitted model as it is kept in a run folder."""
+        return ConfusionModel(
+            temperature=float(1 / self.inverse_temperature),
+            transition=tuple(map(tuple, self.transition.tolist())),
+            factor=tuple(self.factor.tolist()),
+            slope=float(self.slope),
+            affinity=float(self.affinity),
+            difficulty=float(self.difficulty),
+        )
 
 
 def spread_evenly(correct: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ulc.config import Spec
 from ulc.typing import Floats, Integers
@@ -87,8 +86,9 @@ class ConfusionModel(Spec):
     model finds noise only where labels contradict the predictions more often than the predicted
     probabilities explain.
 
-    `fit` has one confusion matrix for all rows, C_i = C, and a = 1. `fit_rows` also has noise that
-    depends on the row, by its difficulty h_i (entropy of q_i, as a share of log K):
+    `fit` has one confusion matrix for all rows, C_i = C, and a = 1. `AnchoredConfusion` in
+    blocks/label_posterior.py also fits noise that depends on the row, by its difficulty h_i
+    (entropy of q_i, as a share of log K):
 
         j = k:  C_i[k, k] = 1 − ρ_i(k)           logit ρ_i(k) = logit(1 − C[k, k]) + b · (h_i − h)
         j ≠ k:  C_i[k, j] = ρ_i(k) · C[k, j] · q_i(j)^γ / Σ_{m≠k} C[k, m] · q_i(m)^γ
@@ -96,7 +96,7 @@ class ConfusionModel(Spec):
     temperature: T
     transition: C, (K, K); row: true class, column: given class
     factor: (K,) a; None: 1
-    slope: b; affinity: γ; difficulty: h, the mean difficulty
+    slope: b; affinity: γ; difficulty: h, the mean difficulty when the fit began
     """
 
     temperature: float
@@ -127,18 +127,6 @@ class ConfusionModel(Spec):
         temperature = lowest_likely_temperature(negative_log_likelihood)
         transition = em.fit_transition(with_temperature(probability, temperature), transition)
         return cls(temperature=temperature, transition=tuple(map(tuple, transition.tolist())))
-
-    @classmethod
-    def fit_rows(
-        cls, probability: Floats, given: Integers, certain: NDArray[np.bool_] | None = None
-    ) -> "ConfusionModel":
-        """Fit all parameters to (N,) given labels and (N, K) cross-fitted predictions.
-
-        certain: (N,) mask of labels that are surely right; None: none is
-        """
-        from ulc.labels.row_noise import RowNoiseEM  # needs this class
-
-        return RowNoiseEM(probability, given, certain).fit()
 
     def expected(self, probability: Floats) -> Floats:
         """(N, K) q, P(true | x) without regard to the given label."""

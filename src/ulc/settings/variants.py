@@ -17,6 +17,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "ulc-guarded": ("ulc", {"class_guard": "anchored"}),
     "ulc_plus-without-crossing": ("ulc_plus", {"cross_fitted": False}),
     "ulc_plus-without-anchor": ("ulc_plus", {"anchored": False}),
+    "ulc_plus-without-row-noise": ("ulc_plus", {"row_noise": False}),
     "ulc_plus-without-weights": ("ulc_plus", {"weighted": False}),
     "ulc_plus-without-balance": ("ulc_plus", {"balanced": False}),
     "ulc_plus-without-mixup": ("ulc_plus", {"mixup_alpha": 0.0}),
