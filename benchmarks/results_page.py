@@ -11,9 +11,10 @@ A table stands in a page between two comments, and the first one says which tabl
 Tables: `summary SETTING METHODS`, few columns for the README; `means SETTING [METHODS]` and `paired
 SETTING METHOD [METHODS]` as grid_table prints them; `search SETTING`; `paper TABLE [PRIOR]`, one
 of the paper with frozen features; `difference METHOD REFERENCE MEASURES`, over all settings that
-have both; `levels METHODS MEASURES`; `claims`, the paper's claims with verdicts (claims.py).
-Changes of --set stand behind a method, as in ulc/doubt_weight=0.2. With --check nothing is written;
-pages that would change are named, and the exit code is 1.
+have both; `levels METHODS MEASURES`; `overview PRIOR SETTINGS METHODS`, many settings by the
+training, the balanced or, for each method, the better prior; `claims`, the paper's claims with
+verdicts (claims.py). Changes of --set stand behind a method, as in ulc/doubt_weight=0.2. With
+--check nothing is written; pages that would change are named, and the exit code is 1.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from benchmarks.grid_table import (
     parse_options,
     values_of,
 )
+from benchmarks.overview_table import overview_table
 from benchmarks.recorded_runs import RecordedRun, read_runs
 from ulc.errors import InputError
 from ulc.experiments.paper.grids import paper_grid
@@ -193,6 +195,11 @@ def levels(methods: str, measures: str) -> str:
     return level_table(methods.split(","), measures.split(","))
 
 
+def overview(prior: str, settings: str, methods: str) -> str:
+    """Return the accuracy of methods in many settings, under a prior."""
+    return overview_table(f"{prior} prior", settings.split(","), methods.split(","))
+
+
 TABLES: dict[str, Callable[..., str]] = {
     "summary": summary,
     "means": means,
@@ -201,6 +208,7 @@ TABLES: dict[str, Callable[..., str]] = {
     "paper": paper,
     "difference": difference,
     "levels": levels,
+    "overview": overview,
     "claims": claim_table,
 }
 

@@ -10,6 +10,7 @@ from benchmarks.differences import difference_table
 from benchmarks.grid_records import RESULTS, read_curves, read_records
 from benchmarks.grid_settings import SETTINGS as SETTINGS_FILE
 from benchmarks.grid_settings import find_setting, make_cell
+from benchmarks.overview_table import overview_table
 from benchmarks.recorded_runs import FILES, is_stale, nest_curves, read_runs
 from benchmarks.results_figures import IMAGES, MODELS, RATES, draw_all
 from benchmarks.results_page import chosen_runs, fill, make_table
@@ -138,3 +139,23 @@ def test_the_figures_of_the_documentation_are_those_of_the_records():
             assert path.read_bytes() == render(figure, "svg"), name
         else:
             assert path.is_file()
+
+
+def test_an_overview_has_the_seeds_that_all_methods_have(tmp_path):
+    """Seeds 0 and 1 count, as ULC has no others; searched options count before presets."""
+
+    def record(method, seed, accuracy, *, searched=False):
+        last = {"last": {"accuracy": accuracy}}
+        return {"setting": "demonstration", "method": method, "seed": seed, "searched": searched,
+                "changes": ["sgd.lr=0.1"] if searched else [], "training": last,
+                "balanced": last}  # fmt: skip
+
+    lines = [record("ce", 0, 0.1), *(record("ce", seed, 0.5, searched=True) for seed in range(3)),
+             record("ulc", 0, 0.6), record("ulc", 1, 0.8)]  # fmt: skip
+    grid_records.update_records(tmp_path / "demonstration.jsonl", lambda _: lines)
+    table = overview_table("better prior", ["demonstration"], ["ce", "ulc"], tmp_path)
+    head, _, row = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    assert head[-2:] == ["cross entropy", "ULC"]
+    assert row[1:] == ["2", "50.0 ± 0.0", "**70.0 ± 14.1**"]
+    nothing = overview_table("better prior", ["demonstration"], ["ce", "pencil"], tmp_path)
+    assert len(nothing.splitlines()) == 2
