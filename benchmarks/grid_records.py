@@ -61,8 +61,13 @@ def cell_key(cell: Cell) -> Key:
 
 
 def hash_spec(spec: RunSpec) -> str:
-    """Return a hash of all that decides the training; of paths only the last part counts."""
+    """Return a hash of all that decides the training.
+
+    Of paths only the last part counts, and the folder of CIFAR images may have any name.
+    """
     content = spec.content
+    if content["data"]["source"].startswith("cifar"):
+        content["data"]["path"] = content["data"]["source"]
     for section, key in (("data", "path"), ("noise", "file")):
         if key in content[section]:
             content[section][key] = Path(content[section][key]).name
