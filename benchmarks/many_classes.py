@@ -1,9 +1,9 @@
 """An epoch with 1,000 classes against its bare arithmetic, on vectors, in processor time.
 
-The slice is an epoch on random vectors of 256 numbers (see slices.py), for ULC+ the first one
-after warm-up, whose fit of the confusion model takes the most steps. Bare arithmetic is what the
-equations of an algorithm ask for, in plain torch on tensors in memory; no row is chosen, no random
-number drawn, no loss but a sum computed, no weight updated:
+The slice is an epoch on random vectors of 256 numbers (see slices.py), for ULC+ one after its first
+judgement of the labels, whose fit of the confusion model takes the most steps. Bare arithmetic is
+what the equations of an algorithm ask for, in plain torch on tensors in memory; no row is chosen,
+no random number drawn, no loss but a sum computed, no weight updated:
 
 - forward and backward passes through the networks, for all algorithms;
 - T products with the heads and T softmaxes for each evaluated row (Monte-Carlo dropout: ULC, ULC+);

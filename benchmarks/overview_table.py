@@ -27,7 +27,7 @@ def overview_table(
         if not groups[0]:
             continue
         values = [values_of(group, column) for group in groups]
-        means = [np.mean([each or 0.0 for each in seeds]) for seeds in values]
+        means = [np.mean([each for each in seeds if each is not None] or [0.0]) for seeds in values]
         cells = [mean_and_deviation(seeds) for seeds in values]
         best = int(np.argmax(means))
         cells[best] = f"**{cells[best]}**"

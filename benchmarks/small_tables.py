@@ -44,7 +44,10 @@ def main(argv: list[str]) -> None:
     torch.set_num_threads(1)
     print(f"| table | rows | classes | {' | '.join(COLUMNS)} |")
     print(f"|{'---|' * (3 + len(COLUMNS))}")
-    for name in parse.names(options.tables, "--tables") or []:
+    names = parse.names(options.tables, "--tables") or []
+    if unknown := sorted({*names} - {*TABLES}):
+        sys.exit(f"no table is called '{unknown[0]}'; known: {', '.join(TABLES)}")
+    for name in names:
         table = TABLES[name]()
         rows, true = table.data.astype(np.float32), table.target
         for rate in RATES:

@@ -193,6 +193,7 @@ class ULCPlus(Algorithm):
         if not self.has_judged:
             return self.config.mixup_alpha
         wrong = float(1 - self.trust.mean())
+        # Rounded: the last digits of a sum must not decide random draws.
         return self.config.mixup_alpha * round(min(1.0, 2 * wrong), 2)
 
     def weights(self) -> Tensor:

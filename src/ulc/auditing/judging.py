@@ -23,6 +23,8 @@ MOST_PROBABILITIES, FEWEST_ROWS = 500_000, 2_000
 # The interval of the noise rate: from 0.8 · estimate − 1.5 points to 1.25 · estimate + 1.5 points.
 # On development data it held the true rate in every setting.
 BELOW, ABOVE, POINTS = 0.8, 1.25, 0.015
+# An audit wants a calibrated score; weights of ULC+ only have to keep right labels, so its priors
+# (`priors_of_networks`) are tighter.
 ONE_JUDGE = Priors()
 # Pooled predictions of two judges (labels/second_judge.py) are better, so less of the difficulty is
 # theirs. A lower temperature would explain more of it by wrong labels.

@@ -4,6 +4,8 @@ Labels by people are wrong more often where a row is difficult, and then name a 
 resembles. A confusion matrix alone explains such labels by unsure predictions, and trusts too many.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,7 +17,7 @@ from ulc.networks.processes import from_first
 
 AFFINITIES = (-1.0, 2.0)
 FACTORS = (1e-3, 1e3)  # smallest and largest correction of a class's frequency
-LOWEST_LOG_EXPECTED = -9.2103404  # log 1e-4: what e^γ is computed from, as in `ConfusionModel`
+LOWEST_LOG_EXPECTED = math.log(1e-4)  # e^γ is computed from this on, as in `ConfusionModel`
 # Steps of the first update and of each later one, which starts from the last. More steps drift
 # along directions that hardly matter to the likelihood, and reject right labels.
 MAX_STEPS, LATER_STEPS = 60, 10
@@ -48,7 +50,8 @@ class AnchoredConfusion(nn.Module):
     D: which class a wrong label names; rows sum to 1, the diagonal is 0
 
     Each step of `update` makes one update of every parameter, given the others:
-    o, slope b, affinity γ, inverse temperature β: Newton steps on the likelihood of the labels
+    o, slope b, affinity γ: Newton steps on the expected likelihood of the labels
+    inverse temperature β: a Newton step on their likelihood, with C_i held fixed
     D: a step of iterative scaling
     π: class frequencies with πC = frequencies of the given labels, by Richardson–Lucy
     a: a_k ← a_k · (π_k / mean_i y_i(k))^½, so that the posterior has the frequencies π
@@ -222,8 +225,9 @@ class AnchoredConfusion(nn.Module):
     def update_temperature(self, sums: ExpectedSums, count: int) -> None:
         """Newton step of β on Σ_i log P(given_i | x_i) and the priors, by at most a fifth of β.
 
-        With l = log q, the first derivative is Σ_i E_y[l] − E_e[l], where y is the posterior and e
-        the expected class; the second is Σ_i Var_y[l] − Var_e[l].
+        C_i is held fixed, though it depends on β, too. With l = log q, the first derivative is then
+        Σ_i E_y[l] − E_e[l], where y is the posterior and e the expected class; the second is
+        Σ_i Var_y[l] − Var_e[l].
         """
         beta = self.inverse_temperature
         precision = 1 / (TEMPERATURE_SPREAD**2 * count)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 LOWEST_LOG = -20.0  # lower log-probabilities are clamped
-NUMBERS_AT_ONCE = 2**18  # probabilities of a piece of the examples on a CPU: 1 MiB
+# Probabilities in a piece of the examples, on a CPU (what a cache holds) and on a GPU.
+NUMBERS_AT_ONCE, NUMBERS_ON_DEVICE = 2**18, 2**26
 
 
 @dataclass(frozen=True)
@@ -21,10 +22,10 @@ class Examples:
     verified: Tensor | None
 
     def pieces(self) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
-        """Clamped log q, labels and mask of rows that fit into a cache; all at once on a GPU."""
+        """Clamped log q, labels and mask of rows that fit into a cache, or of many on a GPU."""
         rows, classes = self.log_prediction.shape
         on_cpu = self.log_prediction.device.type == "cpu"
-        size = max(2, NUMBERS_AT_ONCE // classes) if on_cpu else rows
+        size = max(2, (NUMBERS_AT_ONCE if on_cpu else NUMBERS_ON_DEVICE) // classes)
         for start in range(0, rows, size):
             piece = slice(start, start + size)
             verified = None if self.verified is None else self.verified[piece]

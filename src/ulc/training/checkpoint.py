@@ -48,8 +48,8 @@ def restore(algorithm: Algorithm, folder: RunFolder) -> Resumed:
         return Resumed(int(content["epoch"]) + 1, best)
     except (RuntimeError, ValueError, KeyError, TypeError) as error:
         raise InputError(
-            f"{folder.path / NAME} does not fit this version ({first_line(error)}); "
-            "train anew with --fresh"
+            f"{folder.path / NAME} does not fit this version "
+            f"({first_line(error).rstrip(':')}); train anew with --fresh"
         ) from None
 
 
