@@ -60,7 +60,7 @@ class AnchoredConfusion(nn.Module):
     classes, the posterior follows them, and the next predictions follow the posterior. If the
     priors leave b and γ at 0, C is one matrix for all rows.
 
-    updates: how often the model was fitted
+    updates: how often the model was fitted; dtype: of all numbers, None: the default of torch
     """
 
     log_odds: Tensor
@@ -80,7 +80,7 @@ class AnchoredConfusion(nn.Module):
         *,
         anchored: bool = True,
         priors: Priors | None = None,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         self.anchored = anchored
