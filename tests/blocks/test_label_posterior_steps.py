@@ -131,7 +131,7 @@ def test_the_affinity_takes_a_newton_step_with_its_prior(state):
 )
 def test_the_affinity_moves_by_a_fifth_at_most_and_stays_in_its_range(state, before, push, after):
     state.model = changed(state.model, affinity=before)
-    logs = state.rows.own_logs
+    logs = state.rows.affinity.logs
     likely = logs.gather(1, state.given[:, None]) > logs  # wrong labels name likely classes
     sums = sums_of(state, torch.where(likely == (push > 0), 1e9, 0.0).double())
     state.model.update_affinity(sums, ROWS)
@@ -237,8 +237,8 @@ def test_pairs_are_scaled_to_the_expected_counts_by_hand(state):
             wrong = [row for row in range(ROWS) if given[row] != true]
             count = sum(float(posterior[row, true]) for row in wrong if given[row] == label)
             chances = sum(
-                float(posterior[row, true] / state.rows.total[row, true])
-                * float(state.rows.preference[row, label])
+                float(posterior[row, true] / state.rows.affinity.total[row, true])
+                * float(state.rows.affinity.preference[row, label])
                 for row in wrong
             )
             if true != label:
@@ -440,12 +440,6 @@ def test_without_slope_and_affinity_every_row_has_the_same_confusion_matrix(stat
     model.update(state.logs, state.given, None)
     found = model.likelihood(model.row_terms(state.logs), state.given)
     torch.testing.assert_close(found, model.transition.T[state.given])
-
-
-def test_affinities_of_rows_without_preference_are_refused(state):
-    rows = new_model(priors=ONE_MATRIX).row_terms(state.logs)
-    with pytest.raises(ValueError, match="rows without preference"):
-        state.sums.add(rows, state.given, state.posterior, state.model.pairs)
 
 
 @pytest.mark.parametrize(("reluctance", "power"), [(0.0, 1 / TEMPERATURES[0]), (10.0, 1 / 1.05)])

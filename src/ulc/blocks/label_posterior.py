@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ulc.blocks.noise_priors import TEMPERATURES, Priors
-from ulc.blocks.row_noise import Examples, ExpectedSums, RowTerms, share_of_log_k
+from ulc.blocks.row_noise import AffinityTerms, Examples, ExpectedSums, RowTerms, share_of_log_k
 from ulc.labels.confusion import ConfusionModel
 from ulc.networks.processes import from_first
 
@@ -155,7 +155,7 @@ class AnchoredConfusion(nn.Module):
             found = self.posterior(rows, given, verified)
             posterior[place : place + len(given)] = found
             place += len(given)
-            sums.add(rows, given, found, self.pairs if self.priors.affinity is not None else None)
+            sums.add(rows, given, found, self.pairs)
         return sums
 
     def expected_class(self, logs: Tensor) -> Tensor:
@@ -167,18 +167,20 @@ class AnchoredConfusion(nn.Module):
         expected = self.expected_class(logs)
         difficulty = share_of_log_k(expected) - self.difficulty
         error = (self.log_odds + self.slope * difficulty[:, None]).sigmoid()
-        if self.priors.affinity is None:
-            return RowTerms(logs, expected, difficulty, error)
-        own_logs = expected.log().clamp(min=LOWEST_LOG_EXPECTED)
-        preference = (self.affinity * own_logs).exp()
-        total = (preference @ self.pairs.T).clamp(min=1e-30)
-        return RowTerms(logs, expected, difficulty, error, own_logs, preference, total)
+        affinity = None if self.priors.affinity is None else self.affinity_terms(expected)
+        return RowTerms(logs, expected, difficulty, error, affinity)
+
+    def affinity_terms(self, expected: Tensor) -> AffinityTerms:
+        """What e^γ of B rows needs, from their (B, K) expected classes."""
+        logs = expected.log().clamp(min=LOWEST_LOG_EXPECTED)
+        preference = (self.affinity * logs).exp()
+        return AffinityTerms(logs, preference, (preference @ self.pairs.T).clamp(min=1e-30))
 
     def likelihood(self, rows: RowTerms, given: Tensor) -> Tensor:
         """(B, K) P(given_i | true = k, x_i)."""
         named = self.pairs.T[given]
-        if rows.preference is not None and rows.total is not None:
-            named = named * rows.preference.gather(1, given[:, None]) / rows.total
+        if rows.affinity is not None:
+            named = named * rows.affinity.preference.gather(1, given[:, None]) / rows.affinity.total
         right = 1 - rows.error.gather(1, given[:, None])
         return (rows.error * named).scatter(1, given[:, None], right)
 
@@ -204,7 +206,7 @@ class AnchoredConfusion(nn.Module):
         correct = torch.eye(len(self.factor), dtype=self.pairs.dtype, device=self.pairs.device)
         pseudo = PSEUDO_COUNT_POOLED * pooled
         counts = sums.counts + pseudo * spread_evenly(correct)
-        pairs = (1 - correct) * counts / (sums.chances + pseudo + 1e-30)
+        pairs = (1 - correct) * counts / (sums.chances + pseudo)
         self.pairs.copy_(pairs / pairs.sum(1, keepdim=True).clamp(min=1e-30))
 
     def update_error(self, sums: ExpectedSums, pooled: Tensor, count: int) -> None:

@@ -33,20 +33,29 @@ class Examples:
 
 
 @dataclass(frozen=True)
+class AffinityTerms:
+    """What e^γ of B rows needs, all (B, K).
+
+    logs: log e, not below log 1e-4; preference: e^γ; total: Σ_m D[k, m] · e(m)^γ
+    """
+
+    logs: Tensor
+    preference: Tensor
+    total: Tensor
+
+
+@dataclass(frozen=True)
 class RowTerms:
     """What the posterior of B rows depends on, all but `difficulty` (B, K).
 
-    logs: log q; expected: e; difficulty: (B,) h_i − h; error: ρ
-    own_logs: log e, not below log 1e-4; preference: e^γ; total: Σ_m D[k, m] · e(m)^γ; None: γ is 0
+    logs: log q; expected: e; difficulty: (B,) h_i − h; error: ρ; affinity: None: γ is 0 for good
     """
 
     logs: Tensor
     expected: Tensor
     difficulty: Tensor
     error: Tensor
-    own_logs: Tensor | None = None
-    preference: Tensor | None = None
-    total: Tensor | None = None
+    affinity: AffinityTerms | None
 
 
 @dataclass
@@ -77,8 +86,8 @@ class ExpectedSums:
         return cls(*tables, *(torch.zeros_like(pairs[0]) for _ in range(2)),
                    *(torch.zeros_like(pairs[0, 0]) for _ in range(6)))  # fmt: skip
 
-    def add(self, rows: RowTerms, given: Tensor, posterior: Tensor, pairs: Tensor | None) -> None:
-        """Add B examples; pairs: D, or None if γ is 0 for good."""
+    def add(self, rows: RowTerms, given: Tensor, posterior: Tensor, pairs: Tensor) -> None:
+        """Add B examples; pairs: D."""
         wrong = posterior.scatter(1, given[:, None], 0.0)
         # Not posterior.T @ one_hot: with 1,000 classes, that product takes most of an epoch.
         self.counts += torch.zeros_like(self.counts).index_add_(0, given, posterior).T
@@ -89,10 +98,10 @@ class ExpectedSums:
         self.slope_rise += (excess.sum(1) * rows.difficulty).sum()
         self.slope_information += (information.sum(1) * rows.difficulty.square()).sum()
         self.add_power(rows.logs, posterior, rows.expected)
-        if pairs is None:
+        if rows.affinity is None:
             self.chances += wrong.sum(0)[:, None]
         else:
-            self.add_affinity(rows, given, wrong, pairs)
+            self.add_affinity(rows.affinity, given, wrong, pairs)
 
     def add_power(self, logs: Tensor, posterior: Tensor, expected: Tensor) -> None:
         """Derivatives of the likelihood in β: differences of means and variances of log q."""
@@ -102,17 +111,17 @@ class ExpectedSums:
         self.power_rise += (after - before).sum()
         self.power_information += spread.sum()
 
-    def add_affinity(self, rows: RowTerms, given: Tensor, wrong: Tensor, pairs: Tensor) -> None:
+    def add_affinity(
+        self, terms: AffinityTerms, given: Tensor, wrong: Tensor, pairs: Tensor
+    ) -> None:
         """Derivatives in γ, and the chances, of wrong labels."""
-        if rows.preference is None or rows.own_logs is None or rows.total is None:
-            raise ValueError("rows without preference have no affinity")
-        weighted = rows.preference * rows.own_logs
-        mean = weighted @ pairs.T / rows.total
-        square = (weighted * rows.own_logs) @ pairs.T / rows.total
-        own = rows.own_logs.gather(1, given[:, None])
+        weighted = terms.preference * terms.logs
+        mean = weighted @ pairs.T / terms.total
+        square = (weighted * terms.logs) @ pairs.T / terms.total
+        own = terms.logs.gather(1, given[:, None])
         self.affinity_rise += (wrong * (own - mean)).sum()
         self.affinity_information += (wrong * (square - mean.square())).sum()
-        self.chances += (wrong / rows.total).T @ rows.preference
+        self.chances += (wrong / terms.total).T @ terms.preference
 
 
 def share_of_log_k(probability: Tensor) -> Tensor:
