@@ -191,7 +191,7 @@ def test_labels_as_likely_right_as_the_threshold_are_trusted(monkeypatch):
     masks = spy_on_division(monkeypatch, module)
     given = torch.tensor([0.5, 0.5 - 1e-6, 0.5 + 1e-6]).repeat(21)[:61]
 
-    def update_trust():
+    def update_trust(**_):
         algorithm.trust[:] = given
         algorithm.prediction[:] = 1 / K
         return {}
@@ -384,7 +384,7 @@ class TestLearning:
         algorithm = build(warmup_epochs=0)
         half = torch.arange(61) < 30
 
-        def update_trust():
+        def update_trust(**_):
             algorithm.trust[0] = torch.where(half, 0.9, 0.1)
             algorithm.trust[1] = torch.where(half, 0.1, 0.9)
             algorithm.prediction[:] = 1 / K

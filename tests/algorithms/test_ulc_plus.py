@@ -247,3 +247,81 @@ def test_mixup_is_stronger_the_more_labels_are_wrong(trust, alpha):
     assert algorithm.alpha() == 1.0  # nothing is judged yet
     algorithm.trust.fill_(trust)
     assert algorithm.alpha() == pytest.approx(alpha)
+
+
+def with_gap(algorithm, monkeypatch, gap):
+    """Networks that predict labels of other folds better than their own by `gap` nats."""
+
+    def log_likelihood(learner, rows):
+        number = list(algorithm.members).index(learner)
+        return torch.where(algorithm.fold[rows] == number, -1.0 - gap, -1.0)
+
+    monkeypatch.setattr(algorithm, "log_likelihood", log_likelihood)
+
+
+def test_networks_that_memorise_nothing_learn_all_labels_but_those_watched(monkeypatch):
+    algorithm = build(cross_epochs=3)
+    with_gap(algorithm, monkeypatch, 0.01)
+    algorithm.run_epoch(0)
+    assert algorithm.memorising
+    watched = algorithm.watched()
+    assert 0 < int(watched.sum()) < 61 / 4
+    for number, mask in enumerate(learned_rows(algorithm, 1)):
+        own = algorithm.fold == number
+        assert not (mask & own & watched).any()
+    assert not algorithm.memorising
+    assert algorithm.alpha() == 0
+    assert not algorithm.judges_apart
+
+
+def test_networks_that_memorise_share_no_label(monkeypatch):
+    algorithm = build(cross_epochs=3)
+    with_gap(algorithm, monkeypatch, 0.03)
+    algorithm.run_epoch(0)
+    for number, mask in enumerate(learned_rows(algorithm, 1)):
+        assert not (mask & (algorithm.fold == number)).any()
+    assert algorithm.memorising
+    assert algorithm.judges_apart
+
+
+@pytest.mark.parametrize(("gap", "again"), [(0.03, False), (0.09, False), (0.11, True)])
+def test_they_stop_to_share_labels_at_five_times_the_allowed_gap(monkeypatch, gap, again):
+    algorithm = build()
+    algorithm.memorising.fill_(False)
+    with_gap(algorithm, monkeypatch, gap)
+    record = algorithm.notice_memorising()
+    assert record["gap"] == pytest.approx(gap, abs=1e-6)
+    assert record["memorising"] == again
+    assert bool(algorithm.memorising) == again
+
+
+def test_without_a_watch_nothing_is_compared(monkeypatch):
+    for options in ({"allowed_gap": 0.0}, {"cross_fitted": False}):
+        algorithm = build(**options)
+        with_gap(algorithm, monkeypatch, 0.0)
+        assert algorithm.notice_memorising() == {}
+        assert algorithm.memorising
+
+
+def test_the_watch_draws_no_random_numbers():
+    """While networks memorise, a training is the same with the watch and without it."""
+    states = []
+    for allowed in (0.0, 1e-9):
+        algorithm = build(allowed_gap=allowed, cross_epochs=3)
+        for epoch in range(4):
+            algorithm.run_epoch(epoch)
+        states.append(algorithm.members[0].network.state_dict())
+    for name, value in states[0].items():
+        assert torch.equal(value, states[1][name]), name
+
+
+def test_networks_that_memorise_nothing_learn_and_predict_without_dropout(monkeypatch):
+    """With a dropout of 0.9, two passes of the same network would differ."""
+    algorithm = build(cross_epochs=3, dropout=0.9)
+    with_gap(algorithm, monkeypatch, 0.0)
+    algorithm.run_epoch(0)
+    algorithm.run_epoch(1)
+    (index, first), *_ = list(algorithm.predict_training_set(algorithm.members[0]))
+    (_, second), *_ = list(algorithm.predict_training_set(algorithm.members[0]))
+    assert torch.equal(first, second)
+    assert len(index)

@@ -1,5 +1,6 @@
 """The guard of classes that would die out."""
 
+import pytest
 import torch
 
 from ulc.blocks.class_guard import ClassGuard
@@ -21,7 +22,8 @@ def protected(rare):
     data = toy_data("vector", SIZES)
     guard = ClassGuard(data)
     cleans = [torch.full((100,), 0.1) for _ in range(2)]
-    record = guard.protect([predictions(rare, data.given)] * 2, cleans)
+    guard.observe([predictions(rare, data.given)] * 2)
+    record = guard.protect(cleans)
     return guard, data.given, cleans, record
 
 
@@ -42,7 +44,9 @@ def test_where_no_class_dies_nothing_changes():
 def test_a_clean_probability_is_never_lowered():
     data = toy_data("vector", SIZES)
     cleans = [torch.ones(100) for _ in range(2)]
-    ClassGuard(data).protect([predictions(0.02, data.given)] * 2, cleans)
+    guard = ClassGuard(data)
+    guard.observe([predictions(0.02, data.given)] * 2)
+    guard.protect(cleans)
     assert all((clean == 1).all() for clean in cleans)
 
 
@@ -59,3 +63,16 @@ def test_rare_predictions_raise_guesses_of_their_class():
     assert guard.alignment[2] > 2
     assert (guard.alignment[:2] < 2).all()
     assert guard.alignment.max() <= 10
+
+
+def test_it_waits_while_more_than_a_quarter_of_the_classes_is_unknown():
+    """Class 2 of three is never the likeliest class: a third is unknown to both, or a sixth."""
+    data = toy_data("vector", SIZES)
+    rare, known = predictions(0.02, data.given), predictions(1.0, data.given)
+    guard = ClassGuard(data)
+    assert guard.observe([rare, rare]) == pytest.approx(1 / 3)
+    assert guard.waits
+    assert guard.observe([rare, known]) == pytest.approx(1 / 6)
+    assert not guard.waits
+    assert guard.observe([known, known]) == 0
+    assert not guard.waits

@@ -25,6 +25,7 @@ from ulc.blocks.schedules import linear_rampup
 from ulc.blocks.uncertainty import (
     DOUBT_SCALINGS,
     CorruptedLogProbability,
+    IntegratedPredictions,
     integrate_predictions,
     plain_log_probability,
 )
@@ -70,7 +71,7 @@ class Config(Spec):
         0, ge=0, description="without CSM: losses of 0 in the fit, as in DivideMix's public code"
     )
     class_guard: Literal["off", "anchored"] = Field(
-        "off", description="anchored: keep classes that would die out (not in the paper)"
+        "off", description="anchored: keep classes that are unknown or die out (not in the paper)"
     )
     threshold: float = Field(0.5, gt=0, lt=1, description="τ: labels with ω ≥ τ are trusted")
     loss_history: int = Field(1, ge=1, description="epochs over which to average losses; 5 at 90 %")
@@ -162,10 +163,25 @@ class ULC(Algorithm):
         """Warm up; later correct the labels, divide them, and train on both parts."""
         if epoch < self.config.warmup_epochs:
             return self.warm_up()
+        if self.guard is None:
+            return self.learn_corrected_labels(epoch)
+        integrated = self.integrate(draw_rows(self.data, None))
+        unknown = {"unknown_classes": self.guard.observe(integrated)}
+        if self.guard.waits:  # corrected labels would follow networks that know too few classes
+            return self.warm_up(dropout=False) | unknown
+        return self.learn_corrected_labels(epoch, integrated) | unknown
+
+    def learn_corrected_labels(
+        self, epoch: int, integrated: Sequence[IntegratedPredictions] | None = None
+    ) -> Record:
+        """An epoch after the warm-up.
+
+        integrated: integrated predictions of each network; None: they are computed here
+        """
         averages = self.averages()
         drawn = [draw_rows(self.data, self.config.epoch_examples) for _ in self.pair]
         if self.config.epoch_examples is None:
-            averages.add(**self.update_trust())
+            averages.add(**self.update_trust(integrated=integrated))
         else:
             for side, rows in enumerate(drawn):
                 averages.add(**self.update_trust(rows, sides=(side,)))
@@ -194,8 +210,14 @@ class ULC(Algorithm):
             averages.add(trusted=trusted.float().mean())
         return averages.record()
 
-    def warm_up(self) -> Record:
+    def warm_up(self, *, dropout: bool = True) -> Record:
         """Train with cross entropy on all given labels, noisy logits and a confidence penalty."""
+        unused = () if dropout else (each.network.dropout for each in self.pair)
+        with evaluating(*(each for each in unused if each is not None)):
+            return self.learn_given_labels()
+
+    def learn_given_labels(self) -> Record:
+        """An epoch of the warm-up."""
         averages = self.averages()
         for side, learner in enumerate(self.pair):
             rows = draw_rows(self.data, self.config.warmup_examples)
@@ -210,7 +232,19 @@ class ULC(Algorithm):
                 averages.add(loss=learner.descend(loss))
         return averages.record()
 
-    def update_trust(self, rows: Tensor | None = None, sides: Sequence[int] = (0, 1)) -> Record:
+    def integrate(self, rows: Tensor) -> list[IntegratedPredictions]:
+        """Integrated predictions for `rows` by each network."""
+        return [
+            integrate_predictions(learner, self.data, self.config.passes, rows)
+            for learner in self.pair
+        ]
+
+    def update_trust(
+        self,
+        rows: Tensor | None = None,
+        sides: Sequence[int] = (0, 1),
+        integrated: Sequence[IntegratedPredictions] | None = None,
+    ) -> Record:
         """Compute integrated predictions ŷ, uncertainty ε and trust ω of labels for some networks.
 
         For each network, ε and ŷ come from the network itself, but the clean probability p in ω
@@ -218,17 +252,15 @@ class ULC(Algorithm):
 
         rows: (M,) positions of the labels; None: all labels
         sides: numbers of the networks, 0 or 1
+        integrated: integrated predictions for the rows; None: they are computed here
         """
         rows = draw_rows(self.data, None) if rows is None else rows
         given, classes = self.data.given[rows], self.data.num_classes
-        integrated = [
-            integrate_predictions(learner, self.data, self.config.passes, rows)
-            for learner in self.pair
-        ]
+        integrated = integrated or self.integrate(rows)
         losses = self.history.smooth(torch.stack([each.given_losses(given) for each in integrated]))
         fitted = [self.loss_mixture.fit_predict(each, given, classes) for each in losses]
         cleans = [each.clean_probability for each in fitted]
-        guarded = self.guard.protect(integrated, cleans) if self.guard is not None else {}
+        guarded = self.guard.protect(cleans) if self.guard is not None else {}
         moved = []
         for side in sides:
             own, clean = integrated[side], cleans[1 - side]

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from ulc.algorithms.base import Algorithm, array
 from ulc.blocks.averages import Record
 from ulc.blocks.dividing import draw_folds, likeliest_of_each_class
+from ulc.blocks.generalisation import evenly_spaced, generalisation_gap
 from ulc.blocks.label_posterior import AnchoredConfusion
-from ulc.blocks.learner import Learner
+from ulc.blocks.learner import Learner, evaluating
 from ulc.blocks.losses import soft_cross_entropy
 from ulc.blocks.mixup import blend, draw_lambda, draw_partner
 from ulc.blocks.noise_priors import priors_of_networks
@@ -22,11 +23,16 @@ from ulc.config import SGD, Spec
 from ulc.data.training import TrainingData
 from ulc.labels.judgement import Judgement
 from ulc.networks import NewNetwork
-from ulc.networks.classifier import HeadSpec
+from ulc.networks.classifier import Classifier, HeadSpec
+from ulc.networks.processes import by_first
 from ulc.typing import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+MOST_COMPARED = 4096  # labels by which the generalisation gap is measured
+CROSSED_AGAIN = 5  # networks share labels until the gap is so many times `allowed_gap`
 
 
 class Config(Spec):
@@ -43,6 +49,11 @@ class Config(Spec):
     )
     row_noise: bool = Field(
         True, description="label noise depends on the row; false: one confusion matrix for all rows"
+    )
+    allowed_gap: float = Field(
+        0.02,
+        ge=0,
+        description="generalisation gap in nats below which networks learn all labels; 0: never",
     )
     weighted: bool = Field(
         True, description="weight labels by trust; false: weight 1 from the threshold on, else 0"
@@ -62,12 +73,17 @@ class Config(Spec):
 class ULCPlus(Algorithm):
     """Networks that judge the labels they have not learned, then learn all trusted labels.
 
+    While nothing is memorised (`memorising` is false), no means against it is used: networks learn
+    all labels but a few that are watched, without mixup and dropout, and all networks judge.
+
+    memorising: whether networks memorise labels, by the generalisation gap; true at the start
     trust: (N,) ω, probability that the given label is right; NaN during warm-up
     log_prediction: (N, K) log ŷ, by the network that has not learned the example's label
     learned: (K,) class frequencies among the weighted labels
     """
 
     config_class = Config
+    memorising: Tensor
     fold: Tensor
     trust: Tensor
     posterior: Tensor
@@ -86,6 +102,7 @@ class ULCPlus(Algorithm):
         self.confusion = AnchoredConfusion(classes, device, anchored=config.anchored, priors=priors)
         unknown = torch.full((count, classes), torch.nan, device=device)
         fold = draw_folds(data.given, data.first_copy, config.folds)
+        self.register_buffer("memorising", torch.tensor(True, device=device))
         self.register_buffer("fold", fold)
         self.register_buffer("trust", unknown[:, 0].clone())
         self.register_buffer("posterior", unknown.clone())
@@ -96,10 +113,13 @@ class ULCPlus(Algorithm):
         """Judge the labels while networks share none; let each network learn its labels."""
         averages = self.averages()
         crossing = epoch < self.config.cross_epochs
+        if crossing and epoch:
+            averages.add(**self.notice_memorising())
         if epoch >= self.config.warmup_epochs and (crossing or not self.has_judged):
             averages.add(**self.update_trust())
         weight = self.weights()
         log_prior, alpha = self.log_prior(), self.alpha()
+        read_logits = logits_with_dropout if self.memorising else Classifier.clean_logits
         for number, learner in enumerate(self.members):
             among = self.rows_of(number, weight, crossing=crossing)
             mean_weight = weight[among].mean()
@@ -108,11 +128,53 @@ class ULCPlus(Algorithm):
                 target = target * (weight[batch.index] / mean_weight)[:, None]
                 lam = draw_lambda(alpha)
                 partner = draw_partner(batch.inputs, lam)
-                logits = learner(blend(batch.inputs, partner, lam)).logits
+                logits = read_logits(learner.network, blend(batch.inputs, partner, lam))
                 log_probability = (logits + log_prior).log_softmax(1)
                 loss = soft_cross_entropy(log_probability, blend(target, partner, lam))
                 averages.add(loss=learner.descend(loss))
         return averages.record()
+
+    def notice_memorising(self) -> Record:
+        """Find out whether networks memorise labels; return what to record.
+
+        Networks that memorise predict the labels that they have learned better than others. They
+        begin to learn all labels if this gap is surely below `allowed_gap`. They stop if it is
+        surely above five times as much.
+        """
+        if not (self.config.cross_fitted and self.config.allowed_gap):
+            return {}
+        given, memorising = self.data.given, bool(self.memorising)
+        unlearned = torch.ones_like(given, dtype=torch.bool) if memorising else self.watched()
+        rows = evenly_spaced(unlearned.nonzero().squeeze(1), MOST_COMPARED)
+        if len(rows) < 2:
+            return {}
+        likelihoods = [self.log_likelihood(learner, rows) for learner in self.members]
+        gap = generalisation_gap(torch.stack(likelihoods), self.fold[rows])
+        bound = self.config.allowed_gap
+        memorises = by_first(
+            lambda: (
+                not gap.surely_below(bound)
+                if memorising
+                else gap.surely_above(CROSSED_AGAIN * bound)
+            )
+        )
+        self.memorising.fill_(memorises)
+        return {"gap": float(gap.mean), "memorising": float(memorises)}
+
+    def watched(self) -> Tensor:
+        """(N,) mask of every tenth label; its own network does not learn it."""
+        return self.data.first_copy % 10 == 0
+
+    @torch.no_grad()
+    def log_likelihood(self, learner: Learner, rows: Tensor) -> Tensor:
+        """(M,) log-probabilities of the given labels at `rows`."""
+        parts = []
+        for batch in self.data.in_order(among=rows):
+            with evaluating(learner.predictor):
+                logits = learner.predictor.clean_logits(batch.inputs)
+            log_probability = (logits + self.log_prior()).log_softmax(1)
+            parts.append(log_probability.gather(1, batch.given[:, None]).squeeze(1))
+        return torch.cat(parts)
 
     @property
     def has_judged(self) -> bool:
@@ -135,6 +197,11 @@ class ULCPlus(Algorithm):
             "rarest": float(self.confusion.frequency.min()),
         }
 
+    @property
+    def judges_apart(self) -> bool:
+        """Whether each label is judged by the network that has not learned it; else by all."""
+        return self.config.cross_fitted and bool(self.memorising)
+
     def certain_labels(self) -> Tensor | None:
         """(N,) mask of the labels that count as right: verified ones, and labels of lone classes.
 
@@ -142,7 +209,7 @@ class ULCPlus(Algorithm):
         None: there are no such labels.
         """
         given, verified = self.data.given, self.data.verified
-        if not self.config.cross_fitted:
+        if not self.judges_apart:
             return verified
         among = torch.zeros(self.data.num_classes, self.config.folds, device=given.device)
         among[given, self.fold] = 1
@@ -155,7 +222,7 @@ class ULCPlus(Algorithm):
 
         Each batch goes to its place at once, so that N × K numbers are kept once.
         """
-        total = None if self.config.cross_fitted else torch.zeros_like(self.log_prediction)
+        total = None if self.judges_apart else torch.zeros_like(self.log_prediction)
         for number, learner in enumerate(self.members):
             for index, predicted in self.predict_training_set(learner):
                 if total is None:
@@ -170,10 +237,12 @@ class ULCPlus(Algorithm):
     def predict_training_set(self, learner: Learner) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield positions of a batch, and (B, K) log of the network's integrated predictions.
 
-        These are under the learned class frequencies.
+        These are under the learned class frequencies. A network that does not memorise learns
+        without dropout, and predicts without it.
         """
         log_prior = self.log_prior()
-        for index, part in integrate_in_batches(learner, self.data, self.config.passes):
+        passes = self.config.passes if self.memorising else 0
+        for index, part in integrate_in_batches(learner, self.data, passes):
             yield index, (part.log_probability + log_prior).log_softmax(1)
 
     def log_prior(self) -> Tensor:
@@ -188,8 +257,11 @@ class ULCPlus(Algorithm):
     def alpha(self) -> float:
         """α of mixup: α · min(1, 2 · expected share of wrong labels); in full during warm-up.
 
-        Mixup keeps wrong labels from being memorised. With few of them it only costs.
+        Mixup keeps wrong labels from being memorised. With few of them, or if nothing is memorised,
+        it only costs.
         """
+        if not self.memorising:
+            return 0.0
         if not self.has_judged:
             return self.config.mixup_alpha
         wrong = float(1 - self.trust.mean())
@@ -215,12 +287,16 @@ class ULCPlus(Algorithm):
     def rows_of(self, number: int, weight: Tensor, *, crossing: bool) -> Tensor:
         """(M,) positions of the labels that a network learns.
 
-        While networks share no label, these are the labels of the other folds. A network with
-        less than two such labels learns all rows that have a weight.
+        While networks share no label, these are the labels of the other folds; if nothing is
+        memorised, all but the watched labels of its own fold. A network with less than two such
+        labels learns all rows that have a weight.
         """
         used = weight > 0
-        own = used & (self.fold != number) if crossing and self.config.cross_fitted else used
-        rows = own.nonzero().squeeze(1)
+        learned = used
+        if crossing and self.config.cross_fitted:
+            own = self.fold == number
+            learned = used & ~(own if self.memorising else own & self.watched())
+        rows = learned.nonzero().squeeze(1)
         if len(rows) < 2:
             rows = used.nonzero().squeeze(1)
         return rows if len(rows) >= 2 else torch.arange(len(weight), device=weight.device)
@@ -252,3 +328,8 @@ class ULCPlus(Algorithm):
             "class_frequency": array(self.confusion.frequency),
             "fold": array(self.fold),
         }
+
+
+def logits_with_dropout(network: Classifier, inputs: Tensor) -> Tensor:
+    """(B, K) logits for a batch, in the network's mode."""
+    return network(inputs).logits

@@ -110,7 +110,9 @@ def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspac
     common = {"data": data, "network": network, "seed": spec.seed, "held_out": share}
     plain_spec = settings("ce", size, epochs, None)
     plain_spec = plain_spec.model_copy(update=common)
-    robust_spec = settings("ulc_plus", size, epochs, spec.options)
+    # A score is a probability only if no network judges a label that it has learned.
+    apart = {"allowed_gap": 0.0} | dict(spec.options)
+    robust_spec = settings("ulc_plus", size, epochs, apart)
     robust_spec = robust_spec.model_copy(update=common)
     prepared = prepare(plain_spec, workspace.device, source=source)
     all_choices = (audit_source.choice, *new_choices)

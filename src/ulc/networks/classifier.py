@@ -132,13 +132,14 @@ class Classifier(nn.Module):
         """(T, K, B) logits of T dropout passes, and stds of their noise (None: no logit noise).
 
         Each seed draws the dropout masks of one pass, the same for all rows of all batches.
-        Without dropout there is one pass.
+        Without dropout or seeds there is one pass, in which nothing is dropped.
 
         hidden: output of `trunk`
         """
         drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
-        if self.dropout is None:
-            outputs = self.masked_heads(hidden, hidden.new_ones(1, hidden.shape[1]))
+        if self.dropout is None or not drawn:
+            features = self.last_stage(hidden) if self.before_last_stage else hidden
+            outputs = self.masked_heads(features, features.new_ones(1, features.shape[1]))
         elif self.before_last_stage:
             parts = []
             for each in drawn:
