@@ -221,8 +221,9 @@ class NetworkSpec(Spec):
 class ComputeSpec(Spec):
     """How a training computes: settings for large networks and GPUs (docs/gpu.md)."""
 
-    precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="of the backbone; bfloat16: autocast, the rest stays float32"
+    precision: Literal["float32", "bfloat16", "float16", "auto"] = Field(
+        "float32",
+        description="of the backbone, by autocast; the rest stays float32; auto: by the device",
     )
     accumulate: int = Field(1, ge=1, description="batches whose mean gradient makes one step")
     compiled: bool = Field(False, description="compile the backbones with torch.compile")

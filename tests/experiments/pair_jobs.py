@@ -18,6 +18,7 @@ from ulc.blocks.learner import Learner
 from ulc.errors import InputError
 from ulc.networks import network_maker
 from ulc.networks.data_parallel import by_rows
+from ulc.networks.gradient_scale import Scaled
 from ulc.networks.processes import by_first, current, from_first
 from ulc.testing import SHAPES, Case, numbers_in, train_cases
 from ulc.training.loop import Epoch, TrainingProgress
@@ -91,7 +92,12 @@ def all_algorithms():
     return plain | {f"{name} with norm": trained(NormMLP, *names[name]) for name in WITH_NORM}
 
 
-def passes():
+def scaled_passes():
+    """As `passes`, with gradients that are scaled inside."""
+    return passes(lambda network: Scaled(network, torch.tensor(1024.0)))
+
+
+def passes(wrapped=lambda network: network):
     """Outputs, gradients and second derivatives of passes with several numbers of rows."""
     found = {}
     for rows in (2, 3, 4, 7, 16):
@@ -100,7 +106,7 @@ def passes():
         unused = nn.Parameter(torch.ones(3))
         network.register_parameter("unused", unused)
         inputs = torch.randn(rows, 6, requires_grad=True)
-        outputs = by_rows(network, inputs)
+        outputs = by_rows(wrapped(network), inputs)
         loss = outputs.square().mean() + outputs.prod(1).amax()
         weights = [weight for weight in network.parameters() if weight is not unused]
         gradients = torch.autograd.grad(loss, [inputs, *weights], create_graph=True)
@@ -123,6 +129,9 @@ def images():
     return numbers_in(
         [features, [each.grad for each in network.parameters()], network.state_dict()]
     )
+
+
+PASSES = (passes, scaled_passes, images)
 
 
 def random_network():
@@ -190,7 +199,7 @@ def train_until(spec, out, epoch):
 def everything(stopped, device, progress):
     """All of the above in one of two processes; and a stopped run is resumed."""
     with double_precision():
-        found = {each.__name__: each() for each in (all_algorithms, passes, images)}
+        found = {each.__name__: each() for each in (all_algorithms, *PASSES)}
         resume(stopped, device=device)
     cases = [Case(each, "vector") for each in (DrawsByProcess, MixesInsideTheBackbone)]
     return found | {

@@ -102,7 +102,7 @@ def test_two_processes_train_every_algorithm_as_one(pair):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", [pair_jobs.passes, pair_jobs.images])
+@pytest.mark.parametrize("job", pair_jobs.PASSES)
 def test_passes_gradients_and_second_derivatives_are_those_of_one_process(pair, job):
     """For any number of rows; a weight that is not used has no gradient."""
     with double_precision():

@@ -1,5 +1,7 @@
 """Precision, accumulated gradients, compiled networks, and how often a run is scored."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -14,7 +16,7 @@ from ulc.config import SGD, ComputeSpec, DataSpec, RunSpec
 from ulc.errors import InputError
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.testing import Case, require_same, through_a_file
-from ulc.training.compute import apply_compute
+from ulc.training.compute import apply_compute, choose_precision
 from ulc.training.run import run
 
 
@@ -52,10 +54,14 @@ def test_a_batch_left_over_at_the_end_of_an_epoch_makes_a_step_of_its_own():
     require_same(alone.network.state_dict(), whole.network.state_dict(), "the step differs")
 
 
-@pytest.mark.parametrize("name", ["ce", "meta_learning", "ulc"])
-def test_resuming_with_bfloat16_and_accumulation_changes_nothing(name):
+TYPES = [("bfloat16", name) for name in ("ce", "meta_learning", "ulc")]
+TYPES += [("float16", name) for name in ALGORITHMS]
+
+
+@pytest.mark.parametrize(("precision", "name"), TYPES)
+def test_resuming_with_half_of_the_bits_and_accumulation_changes_nothing(precision, name):
     case = Case(ALGORITHMS[name], "vector")
-    compute = ComputeSpec(precision="bfloat16", accumulate=2)
+    compute = ComputeSpec(precision=precision, accumulate=2)
 
     def build():
         algorithm = case.build(case.data())
@@ -69,6 +75,7 @@ def test_resuming_with_bfloat16_and_accumulation_changes_nothing(name):
     resumed.load_state_dict(through_a_file(stopped.state_dict()))
     assert resumed.run_epoch(2) == records[2]
     assert all(np.isfinite(list(record.values())).all() for record in records)
+    require_same(straight.state_dict(), resumed.state_dict(), "the state differs")
 
 
 class Watched(nn.Module):
@@ -84,17 +91,49 @@ class Watched(nn.Module):
         return values
 
 
-def test_the_backbone_computes_in_bfloat16_and_the_rest_in_float32():
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_the_backbone_computes_with_half_of_the_bits_and_the_rest_in_float32(precision):
     torch.manual_seed(0)
     network = Classifier(Watched(), 5, 3, HeadSpec(logit_noise=True))
     inputs = torch.randn(6, 4)
     exact = network(inputs)
-    network.precision = "bfloat16"
+    network.precision = precision
     output = network(inputs)
-    assert network.backbone.seen == torch.bfloat16
+    assert network.backbone.seen == getattr(torch, precision)
     assert {each.dtype for each in output} == {torch.float32}
     assert not torch.equal(output.logits, exact.logits)
     torch.testing.assert_close(output.logits, exact.logits, rtol=0.03, atol=0.03)
+
+
+@pytest.mark.parametrize(("new", "expected"), [(True, "bfloat16"), (False, "float16")])
+def test_the_precision_is_chosen_by_the_device(new, expected, monkeypatch):
+    assert choose_precision(torch.device("cpu")) == "float32"
+    monkeypatch.setattr(torch.cuda, "device", lambda _: nullcontext())
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: new)
+    assert choose_precision(torch.device("cuda", 1)) == expected
+
+
+def test_a_run_can_be_resumed_with_another_precision_that_its_device_has():
+    case = Case(CrossEntropy, "vector")
+    stopped, resumed = (case.build(case.data()) for _ in range(2))
+    apply_compute(stopped, ComputeSpec(precision="auto"))
+    apply_compute(resumed, ComputeSpec(precision="float16"))
+    for one, other in [(stopped, resumed), (resumed, stopped)]:
+        one.run_epoch(0)
+        other.load_state_dict(through_a_file(one.state_dict()))
+
+
+@pytest.mark.parametrize("name", ["dividemix", "elr_plus"])
+def test_networks_with_batch_norm_learn_images_in_float16(name):
+    case = Case(ALGORITHMS[name], "image")
+    algorithm = case.build(case.data())
+    apply_compute(algorithm, ComputeSpec(precision="float16"))
+    for epoch in range(3):
+        record = algorithm.run_epoch(epoch)
+    assert np.isfinite(list(record.values())).all()
+    scales = [learner.network.gradient_scale.scale for learner in algorithm.learners()]
+    assert len({id(scale) for scale in scales}) == len(scales) == 2
+    assert min(scales) > 1
 
 
 def test_all_networks_are_compiled_teachers_too(monkeypatch):

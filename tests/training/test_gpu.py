@@ -43,9 +43,10 @@ def test_a_resumed_training_on_the_gpu_has_the_same_bits(name):
     require_same(resumed.state_dict(), straight.state_dict(), "the state differs")
 
 
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_bfloat16_trains_to_finite_records(name):
-    algorithm = build(Case(ALGORITHMS[name], "image"), ComputeSpec(precision="bfloat16"))
+def test_half_of_the_bits_trains_to_finite_records(name, precision):
+    algorithm = build(Case(ALGORITHMS[name], "image"), ComputeSpec(precision=precision))
     for epoch in range(3):
         record = algorithm.run_epoch(epoch)
         assert all(torch.tensor(list(record.values())).isfinite())

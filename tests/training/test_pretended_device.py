@@ -1,6 +1,7 @@
 """The pretended device finds what a GPU refuses, and counts what makes the processor wait."""
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -14,11 +15,12 @@ from ulc.algorithms import ALGORITHMS
 from ulc.algorithms.cross_entropy import CrossEntropy
 from ulc.algorithms.ulc import ULC
 from ulc.auditing.trainings import train_and_measure
-from ulc.config import NetworkSpec, RunSpec
+from ulc.config import ComputeSpec, NetworkSpec, RunSpec
 from ulc.data.float64 import WITHOUT_FLOAT64
 from ulc.data.held_out import HeldOutRows
 from ulc.data.randaugment import cutout, rand_augment
 from ulc.testing import EPOCHS, Case, data_on, works_on_another_device
+from ulc.training.compute import apply_compute
 from ulc.training.model import Model
 from ulc.training.pretended_device import DeviceMismatchError, can_pretend, pretended_device
 
@@ -31,11 +33,12 @@ MOST_WAITS = {name: (cls, {}, 2) for name, cls in ALGORITHMS.items()} | {
 }
 
 
-def waits_of_steps(case):
+def waits_of_steps(case, compute=None):
     """The waits between one step and the next step of the same learner, in the last phase."""
     counts = {}
     with pretended_device() as seen:
         algorithm = case.build(data_on(seen.device, case.data((36, 24, 12))))
+        apply_compute(algorithm, compute)
         for number, learner in enumerate(algorithm.learners()):
 
             def step(number=number, take=learner.optimiser.step):
@@ -55,6 +58,15 @@ def test_a_step_hardly_waits_for_the_device(name):
     steps = waits_of_steps(Case(cls, "image", options))
     assert len(steps) >= 2
     assert max(step.total() for step in steps) <= most, steps
+
+
+@pytest.mark.parametrize("name", ["ce", "ulc"])
+def test_a_gradient_scale_adds_no_wait(name, monkeypatch):
+    # torch has no autocast for a device that a program registers.
+    monkeypatch.setattr(torch, "autocast", lambda *_: nullcontext())
+    case = Case(ALGORITHMS[name], "image")
+    scaled = waits_of_steps(case, ComputeSpec(precision="float16"))
+    assert [step.total() for step in scaled] == [step.total() for step in waits_of_steps(case)]
 
 
 USE_FLOAT64 = {name: (ALGORITHMS[name], {}) for name in ("coteaching_plus", "dividemix", "ulc")} | {

@@ -98,11 +98,18 @@ class Learner(nn.Module):
             self.take_step()
 
     def take_step(self) -> None:
-        """Take an optimiser step on the mean gradient of the pending batches."""
-        if self.pending > 1:
+        """Take an optimiser step on the mean gradient of the pending batches.
+
+        With a gradient scale, the step is skipped if a gradient is not finite.
+        """
+        scale = self.network.gradient_scale
+        if self.pending > 1 or scale is not None:
             every = [each for group in self.optimiser.param_groups for each in group["params"]]
             gradients = [each.grad for each in every if each.grad is not None]
             torch._foreach_div_(gradients, self.pending)
+            if scale is not None:
+                skip = scale.update(gradients)
+                self.optimiser.found_inf = skip  # type: ignore[union-attr]  # Adam reads it, too
         self.pending = 0
         self.optimiser.step()
         if self.average is not None:
@@ -119,11 +126,13 @@ class Learner(nn.Module):
         average.update(self.network, min(keep, 1 - 1 / total))
 
     def get_extra_state(self) -> dict[str, Any]:
-        """State of the optimiser, which becomes a part of the module's state dict."""
-        return self.optimiser.state_dict()
+        """State of optimiser and gradient scale, which becomes a part of the state dict."""
+        scale = self.network.gradient_scale
+        scaling = {} if scale is None else {"gradient_scale": scale.state_dict()}
+        return self.optimiser.state_dict() | scaling
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Restore the optimiser; raise if a tensor in `state` does not fit its parameter."""
+        """Restore optimiser and scale; raise if a tensor does not fit its parameter."""
         parameters = [each for group in self.optimiser.param_groups for each in group["params"]]
         for number, of_parameter in state["state"].items():
             for name, value in of_parameter.items():
@@ -134,6 +143,9 @@ class Learner(nn.Module):
                 ):
                     raise ValueError(f"{name} has the shape {tuple(value.shape)}")
         self.optimiser.load_state_dict(state)
+        scale = self.network.gradient_scale
+        if scale is not None and "gradient_scale" in state:  # else it was of another precision
+            scale.load_state_dict(state["gradient_scale"])
 
 
 def new_optimiser(network: Classifier, descent: Descent) -> Momentum | torch.optim.Adam:

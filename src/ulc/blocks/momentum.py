@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.optim.sgd import sgd
 
 
@@ -13,7 +14,11 @@ class Momentum:
     Same arithmetic and state dict as `torch.optim.SGD`, whose construction imports torch._dynamo
     (2.5 s) and whose steps are slow for a small network. Remove this class when torch has fixed
     both.
+
+    found_inf: single number; a step is skipped if it is 1; None: no step is skipped
     """
+
+    found_inf: Tensor | None = None
 
     def __init__(self, groups: Iterable[Mapping[str, Any]], *, lr: float, momentum: float) -> None:
         self.param_groups = [{"lr": lr, "momentum": momentum, **group} for group in groups]
@@ -31,6 +36,7 @@ class Momentum:
                 [each.grad for each in updated],
                 [self.momenta[each] for each in updated],
                 fused=True,
+                found_inf=self.found_inf,
                 weight_decay=group["weight_decay"],
                 momentum=group["momentum"],
                 lr=group["lr"],

@@ -12,7 +12,9 @@ from ulc.config import Spec
 from ulc.errors import InputError
 from ulc.networks.data_parallel import by_rows
 from ulc.networks.dropout import Dropout
+from ulc.networks.gradient_scale import GradientScale, Scaled
 
+Precision = Literal["float32", "bfloat16", "float16"]
 STDS = (1e-3, 10.0)  # smallest and largest standard deviation of the instance's logit noise
 
 
@@ -58,9 +60,11 @@ class Classifier(nn.Module):
     and heads.
 
     precision: of the backbone; dropout, heads and all that follows stay as they are
+    gradient_scale: of a backbone that is trained in float16; None: gradients are not scaled
     """
 
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
+    gradient_scale: GradientScale | None = None
 
     def __init__(self, backbone: nn.Module, features: int, classes: int, spec: HeadSpec) -> None:
         super().__init__()
@@ -108,7 +112,9 @@ class Classifier(nn.Module):
         """Apply a part of the backbone in its precision; the result has the type of `values`."""
         if self.precision == "float32":
             return by_rows(part, values)
-        with torch.autocast(values.device.type, torch.bfloat16):
+        if self.gradient_scale is not None:
+            part = Scaled(part, self.gradient_scale.scale)
+        with torch.autocast(values.device.type, getattr(torch, self.precision)):
             return by_rows(part, values).to(values.dtype)
 
     def top(self, hidden: Tensor) -> Output:
