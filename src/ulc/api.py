@@ -18,6 +18,8 @@ from ulc.training.run import run, start_fresh
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from ulc.experiments.launchers import Launcher
+
 
 def train(  # noqa: PLR0913 (as the command)
     spec: RunSpec,
@@ -80,6 +82,7 @@ def audit(  # noqa: PLR0913 (as the command)
     progress: AuditProgress | None = None,
     fresh: bool = False,
     review: int | None = None,
+    launcher: "str | Launcher | None" = None,
     **settings: Any,
 ) -> Run:
     """Find the wrong labels in your own data, and get a trained model.
@@ -89,6 +92,8 @@ def audit(  # noqa: PLR0913 (as the command)
         uint8 images. A frame or pair is written to the folder `data` below `out` first
     review: write review.csv with so many labels, the lowest scores first, whether they look wrong
         or not (`Run.review` returns them); None: no such file
+    launcher: where the two models are trained, side by side: local (processes of this machine), ray
+        or slurm; or a `ulc.RayLauncher` or `ulc.SlurmLauncher`; None: one after the other, here
     settings: label, text, features and other options of reading (`DataSpec`); embed, network,
         epochs, held_out, options (of ULC+), seed; a setting that is not given is chosen to suit
         the data; `run.folder.read_json("audit.json")` holds the choices
@@ -102,7 +107,7 @@ def audit(  # noqa: PLR0913 (as the command)
     spec = audit_spec(data, **settings)
     if fresh:
         start_fresh_audit(spec, Path(out))
-    folder = run_audit(spec, Path(out), device=device, progress=progress)
+    folder = run_audit(spec, Path(out), device=device, progress=progress, launcher=launcher)
     if review is not None:
         write_review(folder, review)
     return Run(folder, trust=named_code(spec.embed, spec.network.name, spec.data.text_model or ""))

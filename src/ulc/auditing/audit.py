@@ -4,6 +4,7 @@ The stages, in order; each returns what the table says:
 
     read_source             AuditSource       the data, and the backbone if images are embedded
     prepare_data            AuditData         prepared data, and the specs of both trainings
+    train_elsewhere         nothing           with a launcher: both trainings, side by side
     train_and_measure       HeldOutRun        plain training, measured on held-out rows
     train_and_measure       HeldOutRun        ULC+, measured on the same rows
     judge_audit_labels      AuditJudgement    a posterior for every label, from predictions by
@@ -25,18 +26,18 @@ in `write_audit`, the judgement.
 
 from pathlib import Path
 
-import torch
-
 from ulc.auditing.data import AuditSource, prepare_data, read_source
 from ulc.auditing.handing_over import compare_models, hand_over_plain, hand_over_robust
 from ulc.auditing.judging import judge_audit_labels
 from ulc.auditing.results import AuditResults, write_audit
 from ulc.auditing.spec import AuditProgress, AuditSpec
-from ulc.auditing.trainings import train_and_measure
+from ulc.auditing.trainings import train_and_measure, train_elsewhere
 from ulc.auditing.unlabelled import predict_unlabelled
 from ulc.auditing.workspace import Workspace
 from ulc.data.identity import DataIdentity, identify
 from ulc.data.sources import load_source
+from ulc.experiments.launchers import Launcher, find_launcher
+from ulc.experiments.side_by_side import train_in_processes
 from ulc.importing import named_code
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training import placing
@@ -50,13 +51,19 @@ def run_audit(
     *,
     device: str = "auto",
     progress: AuditProgress | None = None,
+    launcher: str | Launcher | None = None,
 ) -> RunFolder:
     """Audit the data of `spec` in a folder of its own under `out`.
 
     A finished audit of the same data is not repeated. A stopped one goes on: finished trainings
     are read from its folder. Beside a finished audit of other data a new
     one is made; a stopped audit of other data is an error.
+
+    launcher: where both models are trained, side by side: local (two processes of this machine),
+        ray, slurm, or a launcher with options; None: one after the other, in this process
     """
+    if isinstance(launcher, str):
+        launcher = find_launcher(launcher) or train_in_processes
     path = out / spec.folder_name
     finished = placing.find_finished(path, spec.data, None)
     if finished is not None:
@@ -73,7 +80,8 @@ def run_audit(
         check_own_code(folder, folder.spec)
         placing.remember_files(folder, source.identity)
         return folder
-    return audit_at(folder.path, spec, source, torch_device, progress)
+    workspace = Workspace(create_folder(folder.path), torch_device, progress, launcher, device)
+    return audit_at(workspace, spec, source)
 
 
 def resume_audit(
@@ -92,22 +100,16 @@ def resume_audit(
         return folder
     torch_device, progress = choose_device(device), progress or AuditProgress()
     source = read_source(spec, path.absolute().parent, torch_device, progress)
-    return audit_at(path, spec, source, torch_device, progress)
+    return audit_at(Workspace(create_folder(path), torch_device, progress), spec, source)
 
 
-def audit_at(
-    path: Path,
-    spec: AuditSpec,
-    source: AuditSource,
-    device: torch.device,
-    progress: AuditProgress,
-) -> RunFolder:
-    """Audit in the folder `path`; what it holds already is not repeated."""
-    folder = create_folder(path)
+def audit_at(workspace: Workspace, spec: AuditSpec, source: AuditSource) -> RunFolder:
+    """Audit in the folder of the workspace; what it holds already is not repeated."""
+    folder = workspace.folder
     with folder.locked():
         placing.claim(folder, source.identity)
         folder.write("audit.toml", spec.write().encode())
-        run_stages(spec, source, Workspace(folder, device, progress))
+        run_stages(spec, source, workspace)
         folder.finish()
     return folder
 
@@ -115,8 +117,11 @@ def audit_at(
 def run_stages(spec: AuditSpec, source: AuditSource, workspace: Workspace) -> None:
     """The stages of an audit after its data are read."""
     data = prepare_data(spec, source, workspace)
-    plain = train_and_measure(workspace, "plain training", data.plain_spec, data.prepared)
-    robust = train_and_measure(workspace, "ULC+", data.robust_spec, data.prepared)
+    specs = {"plain training": data.plain_spec, "ULC+": data.robust_spec}
+    train_elsewhere(workspace, specs, data)
+    plain, robust = (
+        train_and_measure(workspace, title, each, data.prepared) for title, each in specs.items()
+    )
     judgement = judge_audit_labels(robust, data.prepared)
     comparison = compare_models(robust, plain, judgement.frequency)
     if comparison.robust_passes:

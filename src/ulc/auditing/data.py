@@ -21,6 +21,7 @@ from ulc.data.sources.source import Source
 from ulc.embedding.backbones import load_backbone
 from ulc.embedding.embed import Embedder, check_images, embed
 from ulc.embedding.pool import count_processes
+from ulc.errors import InputError
 from ulc.networks import network_maker
 from ulc.settings.automatic import Size, settings
 
@@ -54,6 +55,7 @@ class AuditData:
     plain_spec: cross entropy; robust_spec: ULC+
     choices: all choices of the audit
     pictures: entries of health.json about pictures; empty: the inputs are no images
+    again: prepares the same data in another process
     """
 
     prepared: Prepared
@@ -61,6 +63,31 @@ class AuditData:
     robust_spec: RunSpec
     choices: tuple[Choice, ...]
     pictures: dict[str, Any]
+    again: "PrepareAgain"
+
+
+@dataclass(frozen=True)
+class PrepareAgain:
+    """Reads and prepares the data of an audit once more, in another process.
+
+    content: digest of the data; skipped, notes, warnings: of the source, as the audit has them
+    """
+
+    content: str
+    skipped: tuple[str, ...]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def __call__(self, spec: RunSpec, device: torch.device) -> Prepared:
+        """The data of one of the trainings; raise an InputError if they have changed."""
+        source = load_source(in_memory(spec.data))
+        source = replace(source, skipped=self.skipped, notes=self.notes, warnings=self.warnings)
+        prepared = prepare(spec, device, source=source)
+        if prepared.identity.content != self.content:
+            raise InputError(
+                f"{source.name}: has changed since the audit began; give the command again"
+            )
+        return prepared
 
 
 def read_source(
@@ -116,7 +143,8 @@ def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspac
     robust_spec = robust_spec.model_copy(update=common)
     prepared = prepare(plain_spec, workspace.device, source=source)
     all_choices = (audit_source.choice, *new_choices)
-    return AuditData(prepared, plain_spec, robust_spec, all_choices, pictures)
+    again = PrepareAgain(prepared.identity.content, source.skipped, source.notes, source.warnings)
+    return AuditData(prepared, plain_spec, robust_spec, all_choices, pictures, again)
 
 
 def embed_source(

@@ -1,19 +1,25 @@
 """Trainings of an audit: runs in a folder below the audit's, measured on held-out rows."""
 
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ulc.auditing.data import AuditData
 from ulc.auditing.workspace import Workspace
 from ulc.config import RunSpec
 from ulc.data.prepare import Prepared
 from ulc.errors import InputError
+from ulc.experiments.side_by_side import run_side_by_side
 from ulc.importing import named_code
 from ulc.labels.prior import with_prior
 from ulc.storage.run_folder import RunFolder
 from ulc.training.model import Model
+from ulc.training.placing import place
+from ulc.training.run import resolved
 from ulc.typing import Floats, Integers
 
 
@@ -60,6 +66,30 @@ class HeldOutRun:
             "epochs": len(records),
             "warnings": signs,
         }
+
+
+def train_elsewhere(workspace: Workspace, titles: Mapping[str, RunSpec], data: AuditData) -> None:
+    """Train the specs side by side by the workspace's launcher, if there is one.
+
+    Finished ones are not trained again. If one fails, all end; the next call resumes them.
+    """
+    if workspace.launcher is None:
+        return
+    left = {
+        title: spec
+        for title, spec in titles.items()
+        if not place(workspace.runs / resolved(spec).folder_name, data.prepared.identity).done
+    }
+    with ExitStack() as stack:
+        shown = [workspace.progress.training(title, spec.epochs) for title, spec in left.items()]
+        run_side_by_side(
+            list(left.values()),
+            workspace.runs,
+            [stack.enter_context(each) for each in shown],
+            device=workspace.device_there,
+            prepare=data.again,
+            launcher=workspace.launcher,
+        )
 
 
 def train_and_measure(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ulc.cli.launcher_options import Address, AuditLauncher, Slurm
 from ulc.cli.options import (
     Device,
     Encoding,
@@ -85,6 +86,9 @@ def audit(
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for audit folders.")] = Path("audits"),
     device: Device = "auto",
+    launcher: AuditLauncher = None,
+    address: Address = None,
+    slurm: Slurm = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -96,7 +100,9 @@ def audit(
     """
     from ulc.auditing import audit_spec, run_audit, start_fresh_audit
     from ulc.cli import parse
+    from ulc.cli.launcher_options import chosen_launcher
 
+    where = chosen_launcher(launcher or "local", address, slurm or [])
     options = parse.settings(setting or [])
     network_spec = parse.network(network, options.pop("network", {}))
     spec = audit_spec(
@@ -125,7 +131,7 @@ def audit(
     if fresh:
         start_fresh_audit(spec, out)
     progress = None if quiet or as_json else printing_progress()
-    folder = run_audit(spec, out, device=device, progress=progress)
+    folder = run_audit(spec, out, device=device, progress=progress, launcher=where or launcher)
     print_result(folder, as_json=as_json, quiet=quiet, review=review)
 
 
@@ -256,6 +262,8 @@ def describe_warnings(content: dict[str, Any]) -> list[str]:
 
 def printing_progress() -> "AuditProgress":
     """Progress callbacks that print a line for each choice and a bar for each long step."""
+    from rich.progress import Progress
+
     from ulc.auditing import AuditProgress, Choice
     from ulc.cli.progress import CountBar, ProgressBar, bars
     from ulc.training.loop import TrainingProgress
@@ -263,6 +271,8 @@ def printing_progress() -> "AuditProgress":
     screen = console(error=True)
 
     class PrintingProgress(AuditProgress):
+        display: Progress | None = None
+
         def on_note(self, note: str) -> None:
             screen.print(cell(note), soft_wrap=True, highlight=False)
 
@@ -277,7 +287,13 @@ def printing_progress() -> "AuditProgress":
 
         @contextmanager
         def training(self, title: str, epochs: int) -> Iterator[TrainingProgress]:
-            with bars(screen) as progress:
-                yield ProgressBar(progress, title, epochs, set())
+            if self.display is not None:  # of another training at the same time
+                yield ProgressBar(self.display, title, epochs, set())
+                return
+            with bars(screen) as self.display:
+                try:
+                    yield ProgressBar(self.display, title, epochs, set())
+                finally:
+                    self.display = None
 
     return PrintingProgress()

@@ -1,4 +1,4 @@
-"""Options of a command that trains many runs: where they run."""
+"""Options of a command that trains several runs: where they run."""
 
 import os
 from collections.abc import Sequence
@@ -16,6 +16,13 @@ LauncherName = Annotated[
     typer.Option(
         help="Where runs are trained: local (processes of this machine), ray (Ray) or slurm (jobs "
         "of SLURM)."
+    ),
+]
+AuditLauncher = Annotated[
+    str | None,
+    typer.Option(
+        help="Where both models are trained, side by side: local (two processes of this machine), "
+        "ray (Ray) or slurm (jobs of SLURM). Default: one after the other, in this process."
     ),
 ]
 Address = Annotated[

@@ -33,13 +33,15 @@ if TYPE_CHECKING:  # a new process imports this file before it trains
 TERMINATED = 128 + signal.SIGTERM  # exit code after SIGTERM, as in shells
 
 
-def run_side_by_side(
+def run_side_by_side(  # noqa: PLR0913 (as `train_side_by_side`)
     specs: Sequence[RunSpec],
     out: Path,
     progresses: "Sequence[TrainingProgress]",
     *,
     jobs: int | None = None,
     device: str = "auto",
+    prepare: "Prepare | None" = None,
+    launcher: "Launcher | None" = None,
 ) -> list[RunFolder]:
     """Train all specs, several at once, and return their folders in the order of the specs.
 
@@ -47,7 +49,10 @@ def run_side_by_side(
     from their checkpoints. See `train_side_by_side` for the parameters.
     """
     folders: dict[int, RunFolder] = {}
-    with closing(train_side_by_side(specs, out, progresses, jobs=jobs, device=device)) as finishing:
+    training = train_side_by_side(
+        specs, out, progresses, jobs=jobs, device=device, prepare=prepare, launcher=launcher
+    )
+    with closing(training) as finishing:
         for place, result in finishing:
             if isinstance(result, Exception):
                 raise result
