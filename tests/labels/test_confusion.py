@@ -186,11 +186,12 @@ def test_a_class_without_wrong_labels_has_none_on_difficult_rows_either():
     np.testing.assert_allclose(likelihood[:, :, 0].T, [[1, 0, 0]] * 2, atol=1e-9)
 
 
-def test_the_posterior_of_many_rows_is_computed_in_pieces(monkeypatch):
+@pytest.mark.parametrize("compute", [ConfusionModel.posterior, ConfusionModel.log_likelihood])
+def test_many_rows_are_computed_in_pieces(compute, monkeypatch):
     probability, _, labels = population(0.2, rows=301)
     factor, slope = (1.2, 0.9, 1.0, 0.9), {"slope": 1.5, "affinity": 0.7, "difficulty": 0.3}
     fitted = ConfusionModel.fit(probability, labels)
     noise = fitted.model_copy(update={"factor": factor, **slope})
-    whole = noise.posterior(probability, labels)
+    whole = compute(noise, probability, labels)
     monkeypatch.setattr(confusion, "NUMBERS_AT_ONCE", 4 * 50)
-    np.testing.assert_allclose(noise.posterior(probability, labels), whole, rtol=1e-6)
+    np.testing.assert_allclose(compute(noise, probability, labels), whole, rtol=1e-6)

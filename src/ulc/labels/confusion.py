@@ -1,6 +1,6 @@
 """Confusion model of label noise: P(given | true), fitted by EM to a model's predictions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -13,7 +13,7 @@ from ulc.typing import Floats, Integers
 PSEUDO_COUNT_CORRECT = 1.0  # labels for each class, all correct
 PSEUDO_COUNT_POOLED = 30.0  # labels for each class, wrong at the pooled error rate
 PSEUDO_COUNT_CORRECT_POOLED = 10.0  # labels in the pooled error rate itself, all correct
-NUMBERS_AT_ONCE = 2**22  # of a posterior; some ten arrays of as many 64-bit numbers are needed
+NUMBERS_AT_ONCE = 2**22  # of an (N, K) array; some ten arrays of as many 64-bit numbers are needed
 MAX_EM_STEPS = 100
 EM_TOLERANCE = 1e-4
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.25, 4.0
@@ -154,9 +154,7 @@ class ConfusionModel(Spec):
     def posterior(self, probability: Floats, given: Integers) -> Floats:
         """(N, K) P(true | x, given) by Bayes' rule: q_i(k) · C_i[k, given_i], normalised."""
         posterior = np.empty(probability.shape, np.float32)
-        size = max(1, NUMBERS_AT_ONCE // probability.shape[1])
-        for start in range(0, len(given), size):
-            piece = slice(start, start + size)
+        for piece in pieces(probability):
             expected = self.expected(probability[piece])
             joint = np.maximum(expected * self.likelihood(expected, given[piece]), 1e-300)
             posterior[piece] = joint / joint.sum(1, keepdims=True)
@@ -164,14 +162,23 @@ class ConfusionModel(Spec):
 
     def log_likelihood(self, probability: Floats, given: Integers) -> Floats:
         """(N,) log P(given_i | x_i)."""
-        expected = self.expected(probability)
-        joint = expected * self.likelihood(expected, given)
-        logs: Floats = np.log(np.maximum(joint.sum(1), 1e-300))
+        logs = np.empty(len(given))
+        for piece in pieces(probability):
+            expected = self.expected(probability[piece])
+            joint = expected * self.likelihood(expected, given[piece])
+            logs[piece] = np.log(np.maximum(joint.sum(1), 1e-300))
         return logs
 
     def noise_rate(self, probability: Floats, given: Integers) -> float:
         """Expected share of these given labels that is wrong."""
         return float(1 - self.posterior(probability, given)[np.arange(len(given)), given].mean())
+
+
+def pieces(probability: Floats) -> Iterator[slice]:
+    """Slices of the rows of an (N, K) array, each with at most `NUMBERS_AT_ONCE` numbers."""
+    size = max(1, NUMBERS_AT_ONCE // probability.shape[1])
+    for start in range(0, len(probability), size):
+        yield slice(start, start + size)
 
 
 def with_temperature(probability: Floats, temperature: float) -> Floats:
