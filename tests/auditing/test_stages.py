@@ -91,6 +91,10 @@ def test_both_trainings_have_the_same_data_network_epochs_and_held_out_rows(stag
     ]  # fmt: skip
 
 
+def test_networks_of_an_audit_never_judge_labels_that_they_have_learned(staged):
+    assert staged.data.robust_spec.options["allowed_gap"] == 0
+
+
 def test_a_run_is_measured_on_the_rows_that_it_held_out(staged):
     held_out = staged.data.prepared.held_out
     assert staged.plain.given.tolist() == staged.given[held_out.positions].tolist()
