@@ -56,7 +56,7 @@ def make_readers(folder: Path) -> dict[str, Reader]:
             (change.change_bytes,),
         ),
         "csv": Reader(
-            "f.csv", [csv_file()], source("table"), (change.change_bytes, change.change_cells)
+            "f.csv", csv_files(), source("table"), (change.change_bytes, change.change_cells)
         ),
         "image": Reader(
             "photos/a/0.png",
@@ -104,9 +104,29 @@ def npz_files() -> list[bytes]:
     return files
 
 
-def csv_file() -> bytes:
-    lines = [f"{'xy'[i % 2]},{i * 0.5},2026-01-{i + 1:02},{'ab'[i % 2]}c" for i in range(12)]
-    return ("label,number,day,kind\n" + "\n".join(lines) + "\n").encode()
+def csv_files() -> list[bytes]:
+    """Small tables, so that a change meets each kind of column often; the first has all kinds."""
+    kinds = {
+        "number": [f"{i * 0.5}" for i in range(12)],
+        "day": [f"2026-01-{i + 1:02}" for i in range(12)],
+        "kind": [f"{'ab'[i % 2]}c" for i in range(12)],
+        "sure": [("yes", "no", "")[i % 3] for i in range(12)],
+    }
+    names = [tuple(kinds), ("number",), ("day",), ("kind", "sure")]
+    tables = [csv_table({name: kinds[name] for name in each}) for each in names]
+    commas = csv_table({"id": [f"é{i}" for i in range(12)], "number": kinds["number"]})
+    return [
+        *tables,
+        commas.translate(bytes.maketrans(b",.", b";,")),
+        tables[1].decode().encode("utf-16"),
+    ]
+
+
+def csv_table(columns: dict[str, list[str]]) -> bytes:
+    """Write a CSV file of these columns and a label."""
+    rows = zip(["x", "y"] * 6, *columns.values(), strict=True)
+    lines = [("label", *columns), *rows]
+    return "".join(",".join(line) + "\n" for line in lines).encode()
 
 
 def image_files(folder: Path) -> list[bytes]:

@@ -34,25 +34,24 @@ def infer_kind(values: "pd.Series[Any]") -> Kind:
     if is_number(values):
         return "number"
     present = values.dropna()
-    for kind in NUMERIC_KINDS:
-        if all_readable_as(present[:GLANCE], kind) and all_readable_as(present, kind):
-            return kind
-    return "category"
+    readable = (kind for kind in NUMERIC_KINDS if all_readable_as(present, kind))
+    return next(readable, "category")
 
 
 def convert_numeric_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
     """Convert a text column to numbers if all its values are numbers; else return it unchanged."""
-    if is_number(values) or infer_kind(values) != "number":
+    there = values.notna().to_numpy(bool)
+    if is_number(values) or not all_readable_as(values[there], "number"):
         return values
     found = np.full(len(values), np.nan)
-    there = values.notna().to_numpy(bool)
     found[there] = parse(values[there], "number")
     return pd.Series(found, values.index)
 
 
 def all_readable_as(present: "pd.Series[Any]", kind: Numeric) -> bool:
     """Whether every value can be parsed as this kind; `present` has no missing values."""
-    return not np.isnan(parse(present, kind)).any()
+    parts = [present] if len(present) <= GLANCE else [present[:GLANCE], present]
+    return not any(np.isnan(parse(part, kind)).any() for part in parts)
 
 
 def to_numbers(values: "pd.Series[Any]", kind: Numeric, where: str) -> Floats:
@@ -120,14 +119,17 @@ def is_number(values: "pd.Series[Any]") -> bool:
 
 def to_text(values: "pd.Series[Any]") -> "pd.Series[Any]":
     """Return values as text without surrounding spaces; missing values stay missing."""
-    text = values.astype(object).where(values.notna(), None)
-    return text.map(lambda value: None if value is None else str(value).strip()).astype(object)
+    pairs = zip(values, values.isna(), strict=True)
+    texts = [None if missing else str(value).strip() for value, missing in pairs]
+    return pd.Series(texts, values.index, dtype=object, name=values.name)
 
 
 def looks_like_text(values: "pd.Series[Any]") -> bool:
     """Whether a column holds sentences: three words or more in the mean, few repeated values."""
+    if is_number(values) or holds_lists(values):
+        return False
     present = to_text(values.dropna()[:SAMPLE])
-    if len(present) == 0 or is_number(values) or holds_lists(values):
+    if len(present) == 0:
         return False
     words = [len(WORD.findall(each)) for each in present]
     enough = min(FEWEST_SENTENCES, len(present) / 2)
