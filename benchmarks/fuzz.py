@@ -28,7 +28,7 @@ from benchmarks.fuzzing.run_folders import RUN_FILES
 from ulc.errors import InputError
 from ulc.storage.memory import VARIABLE
 
-FILES = ("npz", "pickle", "binary", "csv", "image", "labels")
+FILES = ("npz", "pickle", "binary", "csv", "parquet", "image", "labels", "decisions")
 NAMES = (*FILES, *(f"run/{name}" for name in RUN_FILES))
 SECONDS = 5  # a reader that takes longer hangs
 MEMORY = 1.0  # GB above the start that a reader may take

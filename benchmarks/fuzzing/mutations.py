@@ -3,10 +3,13 @@
 import io
 import json
 import random
+import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable
 from typing import Any
+
+import tomli_w
 
 Mutation = Callable[[bytes, random.Random], bytes]
 WORDS = (
@@ -48,13 +51,14 @@ def change_members(content: bytes, rng: random.Random) -> bytes:
     """Change the bytes of one member of a zip archive; the archive's checksums stay right."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
+        packing = archive.infolist()[0].compress_type
     name = rng.choice(list(members))
     head = 128 if rng.random() < 0.7 else len(members[name])  # mostly the header of the array
     members[name] = change_bytes(members[name][:head], rng) + members[name][head:]
     if rng.random() < 0.1:
         del members[rng.choice(list(members))]
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w", packing) as archive:
         for each, packed in members.items():
             archive.writestr(each, packed)
     return buffer.getvalue()
@@ -106,6 +110,26 @@ def change_json(content: bytes, rng: random.Random) -> bytes:
     place = rng.randrange(len(texts))
     changed = json.dumps(change_value(json.loads(texts[place]), rng)).encode()
     return b"\n".join([*texts[:place], changed, *texts[place + 1 :]])
+
+
+def change_toml(content: bytes, rng: random.Random) -> bytes:
+    """Replace, remove or add values anywhere in TOML; it cannot hold all values of JSON."""
+    changed = change_value(tomllib.loads(content.decode()), rng)
+    try:
+        return tomli_w.dumps(changed).encode()
+    except (AttributeError, TypeError):
+        return change_bytes(content, rng)
+
+
+def change_tensors(content: bytes, rng: random.Random) -> bytes:
+    """Change the JSON header of a safetensors file, or the tensors behind it."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    header, tensors = content[8:start], content[start:]
+    if rng.random() < 0.7:
+        header = rng.choice((change_json, change_bytes))(header, rng)
+    else:
+        tensors = change_bytes(tensors, rng)
+    return len(header).to_bytes(8, "little") + header + tensors
 
 
 def change_value(value: Any, rng: random.Random) -> Any:

@@ -8,14 +8,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from PIL import Image
 
 from benchmarks.fuzzing import mutations as change
 from benchmarks.fuzzing.run_folders import RUN_FILES, make_run, run_reader
+from ulc.applying.decisions import DECISIONS, decide, read_decisions
+from ulc.applying.run_rows import RunRows
 from ulc.config import DataSpec
 from ulc.data.label_files import read_label_file
 from ulc.data.sources import load_source
 from ulc.data.sources.cifar import read_binary, read_pickled
+from ulc.storage.run_folder import RunFolder
+
+# How files of a run folder are changed, beside their bytes.
+CHANGES = {
+    ".json": change.change_json,
+    ".jsonl": change.change_json,
+    ".toml": change.change_toml,
+    ".npz": change.change_members,
+    ".pt": change.change_members,
+    ".safetensors": change.change_tensors,
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +72,7 @@ def make_readers(folder: Path) -> dict[str, Reader]:
         "csv": Reader(
             "f.csv", csv_files(), source("table"), (change.change_bytes, change.change_cells)
         ),
+        "parquet": Reader("f.parquet", [parquet_file()], source("table"), (change.change_bytes,)),
         "image": Reader(
             "photos/a/0.png",
             image_files(folder),
@@ -73,13 +88,18 @@ def make_readers(folder: Path) -> dict[str, Reader]:
     }
     made = make_run(folder)
     for name in RUN_FILES:
-        good = (made / name).read_bytes()
-        readers[f"run/{name}"] = Reader(
-            f"run/{name}",
-            [good],
-            run_reader(made / name),
-            (change.change_json, change.change_bytes),
+        good, changes = (
+            (made / name).read_bytes(),
+            (CHANGES[Path(name).suffix], change.change_bytes),
         )
+        readers[f"run/{name}"] = Reader(f"run/{name}", [good], run_reader(made / name), changes)
+    rows = RunRows.of(RunFolder.open(made))
+    readers["decisions"] = Reader(
+        "d.csv",
+        [decisions_file(rows)],
+        lambda path: decide(rows, read_decisions(path)),
+        (change.change_bytes, change.change_cells),
+    )
     return readers
 
 
@@ -127,6 +147,18 @@ def csv_table(columns: dict[str, list[str]]) -> bytes:
     rows = zip(["x", "y"] * 6, *columns.values(), strict=True)
     lines = [("label", *columns), *rows]
     return "".join(",".join(line) + "\n" for line in lines).encode()
+
+
+def parquet_file() -> bytes:
+    table = pd.read_csv(io.BytesIO(csv_files()[0]))
+    return table.to_parquet(compression=None)
+
+
+def decisions_file(rows: RunRows) -> bytes:
+    """One decision of each kind, as a person writes them."""
+    labels = (rows.suggested[0], rows.given[1], "new", "", "")
+    lines = [f"{rows.ids[i]},{each},{labels[i]}" for i, each in enumerate(DECISIONS)]
+    return ("id,decision,label\n" + "\n".join(lines) + "\n").encode()
 
 
 def image_files(folder: Path) -> list[bytes]:

@@ -19,14 +19,17 @@ from ulc.report import training_record
 from ulc.report.findings import Findings
 from ulc.report.gain import judging_run
 from ulc.storage.run_folder import RunFolder
+from ulc.training import checkpoint
 from ulc.training.environment import choose_threads
 from ulc.training.model import Model
 from ulc.training.own_code import check_own_code
+from ulc.training.placing import inputs_changed
 from ulc.training.run import run
 
 RUN_FILES = (
     "data.json", "health.json", "summary.json", "environment.json", "model.json", "records.jsonl",
-    "ids.json", "audit.json",
+    "ids.json", "audit.json", "verified.json", "identity.json", "spec.toml", "judgement.npz",
+    "model.safetensors", "checkpoint.pt",
 )  # fmt: skip
 Step = Callable[[RunFolder], object]
 
@@ -36,9 +39,8 @@ def make_run(folder: Path) -> Path:
     data = folder / "good.npz"
     vectors = np.random.default_rng(0).normal(size=(24, 3))
     ids = np.array([f"r{i}" for i in range(24)])
-    np.savez(
-        data, X=vectors, y=np.arange(24) % 3, ids=ids, X_test=vectors, y_test=np.arange(24) % 3
-    )
+    labels, verified = np.arange(24) % 3, np.arange(24) < 2
+    np.savez(data, X=vectors, y=labels, ids=ids, verified=verified, X_test=vectors, y_test=labels)
     spec = RunSpec(
         data=DataSpec(source="npz", path=str(data)),
         algorithm="ce",
@@ -97,12 +99,18 @@ def resume(folder: RunFolder) -> None:
     check_own_code(folder, folder.spec)
 
 
+def compare_data(folder: RunFolder) -> None:
+    inputs_changed(folder)
+
+
 def predict(folder: RunFolder) -> None:
     Model.load(folder).predict_proba(np.zeros((2, 3)))
 
 
+# Fast ones first: most changed files are refused by the first step that opens them.
 STEPS: tuple[Step, ...] = (
-    show_result, show_health, show_suspects, show_audit, RunRows.of, report, resume, predict,
+    resume, checkpoint.read, RunRows.of, predict, compare_data, report, show_result, show_health,
+    show_suspects, show_audit,
 )  # fmt: skip
 
 

@@ -54,6 +54,21 @@ def test_tabs_and_parquet_say_the_same():
         assert other.class_names == ("x", "y")
 
 
+def test_a_damaged_parquet_file_is_refused_in_one_sentence():
+    """A changed byte of its footer; a text that is no UTF-8, which pandas would decode later."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    load(pd.DataFrame({"y": ["x", "y"] * 6, "a": range(12)}), "data.parquet")
+    content = bytearray(Path("data.parquet").read_bytes())
+    content[-12:-8] = b"\xff" * 4
+    refused(bytes(content), "not a readable parquet file", "data.parquet")
+    starts = pa.py_buffer(np.arange(13, dtype=np.int32).tobytes())
+    text = pa.StringArray.from_buffers(12, starts, pa.py_buffer(b"ab\xff" * 4))
+    parquet.write_table(pa.table({"y": ["x", "y"] * 6, "a": text}), "text.parquet")
+    refused(None, "not a readable parquet file", "text.parquet")
+
+
 def test_a_byte_order_mark_quotes_and_windows_lines_do_no_harm():
     text = '\ufefflabel,"a, b"\r\n"x, z",1\r\ny,2\r\ny,3\r\n'
     source = load(text)

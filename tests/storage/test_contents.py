@@ -65,3 +65,11 @@ def test_a_record_has_the_number_of_its_epoch(epoch):
 
 def test_a_file_without_a_shape_is_returned_as_it_is():
     assert checked_content("model.json", [1]) == [1]
+
+
+@pytest.mark.parametrize("row", [-1, LARGEST + 1, 10**30, True, "0"])
+def test_a_verified_row_is_named_by_its_position(row):
+    good = [0, LARGEST]
+    assert checked_content("verified.json", good) is good
+    with pytest.raises(ValueError, match="'1'"):
+        checked_content("verified.json", [0, row])

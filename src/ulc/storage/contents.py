@@ -3,11 +3,13 @@
 Only keys that some command reads are listed; a file may have more.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 LARGEST = 2**40  # more rows, epochs or threads than any machine has
+
+Row = Annotated[int, Field(ge=0, le=LARGEST)]  # position of a row
 
 
 class Content(BaseModel):
@@ -212,7 +214,7 @@ SHAPES: dict[str, TypeAdapter[Any]] = {
     "audit.json": TypeAdapter(Audit),
     "records.jsonl": TypeAdapter(list[Record]),
     "ids.json": TypeAdapter(list[str], config=ConfigDict(strict=True)),
-    "verified.json": TypeAdapter(list[int], config=ConfigDict(strict=True)),
+    "verified.json": TypeAdapter(list[Row], config=ConfigDict(strict=True)),
 }
 
 

@@ -100,7 +100,7 @@ def read_noted_table(
         table, notes = read_text_table(path, find_format(path, spec))
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be read ({error}); check the file and its permissions"
+            f"{path}: cannot be read ({first_line(error)}); check the file and its permissions"
         ) from None
     return check_rows(table, path), notes
 
@@ -195,16 +195,22 @@ def read_parquet(path: Path) -> pd.DataFrame:
     """Read a parquet file; column names become text."""
     if find_spec("pyarrow") is None:
         raise InputError(f"{path}: parquet needs pyarrow; pip install 'ulc[parquet]'")
-    import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        about = parquet.read_metadata(path)
-        check_memory(8 * about.num_rows * about.num_columns, f"{path}: its {about.num_rows} rows")
+        with parquet.ParquetFile(path) as file:
+            about = file.metadata
+            needed = 8 * about.num_rows * about.num_columns
+            check_memory(needed, f"{path}: its {about.num_rows} rows")
+            for batch in file.iter_batches():
+                batch.validate(full=True)  # pandas would decode texts much later
         table = pd.read_parquet(path, engine="pyarrow")
-    except InputError:
+    except (InputError, MemoryError):
         raise
-    except (pa.ArrowException, ValueError) as error:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the system
+            raise
+        # pyarrow and pandas raise many kinds of errors for a damaged file.
         raise InputError(
             f"{path}: not a readable parquet file ({first_line(error)}); write it again"
         ) from None
