@@ -33,7 +33,8 @@ PACKAGES = ("blocks", "labels", "storage")
 # Tests elsewhere that are about a package, for mutants that its own tests let live.
 ELSEWHERE = {
     "blocks": ("tests/algorithms/test_golden.py", "tests/algorithms/test_ulc.py",
-               "tests/algorithms/test_ulc_plus.py", "tests/algorithms/test_m_correction.py"),
+               "tests/algorithms/test_ulc_plus.py", "tests/algorithms/test_m_correction.py",
+               "tests/training/test_compute.py"),
     "labels": ("tests/training/test_training.py", "tests/applying", "tests/auditing/test_stages.py",
                "tests/estimators/test_issues.py"),
     "storage": ("tests/test_config.py", "tests/training/test_damaged_models.py",

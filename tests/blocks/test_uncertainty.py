@@ -306,8 +306,9 @@ class TestLogitNoise:
             assert parameter.grad.abs().sum() > 0
 
     def test_a_network_without_noise_is_told_so(self):
-        with pytest.raises(ValueError, match="no logit noise"):
-            CorruptedLogProbability(3)(Output(self.logits, self.logits))
+        for stds in ({}, {"instance_std": self.logits}, {"class_std": self.logits}):
+            with pytest.raises(ValueError, match="no logit noise"):
+                CorruptedLogProbability(3)(Output(self.logits, self.logits, **stds))
 
 
 def ones(*shape, device=None):

@@ -125,6 +125,14 @@ def test_the_temperature_is_the_lower_end_of_the_likelihood_interval():
     assert log_likelihood(0.95 * found) < best - 1.92 + slack
 
 
+def test_a_temperature_is_sought_from_a_quarter_to_four():
+    """Towards either end of the range if the function falls there; else at its minimum."""
+    for wanted, expected in ((0.01, 0.25), (1.7, 1.7), (100, 4)):
+        found, value = confusion.minimise_over_temperature(lambda x, w=wanted: (x - np.log(w)) ** 2)
+        assert np.exp(found) == pytest.approx(expected, rel=0.05)
+        assert value == pytest.approx((found - np.log(wanted)) ** 2)
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.integers(1, 40), st.integers(2, 6), st.integers(0, 10_000))
 def test_transition_and_posterior_are_distributions_for_any_input(rows, classes, seed):

@@ -168,3 +168,14 @@ def test_the_eye_sees_green_as_brighter_than_red_and_red_as_brighter_than_blue()
     red, green, blue = np.eye(3, dtype=np.uint8)[..., None, None] * np.uint8(255)
     shades = [as_grey(image).getpixel((0, 0)) for image in (green, red, blue)]
     assert shades[0] > shades[1] > shades[2] > 0
+
+
+def test_at_most_a_hundred_groups_of_twenty_rows_are_written_and_all_are_counted():
+    """101 pairs, and one group of 21 in which all labels are equal."""
+    rows, starts = np.arange(2 * 101 + 21), np.r_[0, 21 + 2 * np.arange(101)]
+    found = near_pictures.NearPictures(near_pictures.Copies(rows, starts), 300, complete=True)
+    entry = near_picture_entry(found, np.zeros(len(rows), int), ("cat",), None)
+    assert (entry["groups"], entry["rows"], entry["conflicts"]) == (102, 223, 0)
+    assert len(entry["listed"]) == 100
+    assert entry["listed"][0] == {"size": 21, "ids": list(range(20)), "labels": ["cat"] * 20}
+    assert entry["listed"][1]["ids"] == [21, 22]

@@ -162,3 +162,24 @@ def test_neighbours_need_more_rows_than_two_tens_and_rows_that_are_not_too_wide(
     assert find(vectors[:20]) is None
     monkeypatch.setattr(neighbours, "WIDEST", 5)
     assert find(vectors) is None
+
+
+@pytest.mark.parametrize("count", [99, 100, 101, 150])
+def test_at_most_a_hundred_rows_and_pairs_are_written_and_all_are_counted(count):
+    rows, far = np.arange(count), np.linspace(9, 5, count)
+    found = neighbours.Neighbours(500, rows, far, np.stack([rows, rows + count], 1), far / 1000)
+    given = np.arange(2 * count) % 2
+    outliers = neighbours.outlier_entry(found, given, ["a", "b"], None)
+    pairs = neighbours.near_duplicate_entry(found, given, ["a", "b"], None)
+    assert (outliers["rows"], pairs["pairs"]) == (count, count)
+    assert [each["id"] for each in outliers["listed"]] == rows[:100].tolist()
+    assert [each["ids"] for each in pairs["listed"]] == found.pairs[:100].tolist()
+    assert pairs["conflicts"] == (count if count % 2 else 0)
+
+
+def test_distances_are_written_with_as_many_digits_as_say_something():
+    pi = np.array([np.pi])
+    found = neighbours.Neighbours(2, np.array([0]), pi, np.array([[0, 1]]), pi / 100)
+    named = (np.array([0, 0]), ["a"], ["r", "s"])
+    assert neighbours.outlier_entry(found, *named)["listed"][0]["distance"] == 3.142
+    assert neighbours.near_duplicate_entry(found, *named)["listed"][0]["distance"] == 0.0314
