@@ -21,6 +21,7 @@ GLANCE = 100  # number of values tried first, because most columns of another ki
 LARGEST = float(np.finfo(np.float32).max)
 # A word: up to three signs of Chinese or Japanese, or a run of other signs without spaces.
 WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{1,3}|[^\s\u3040-\u30ff\u3400-\u9fff]+")
+FAR_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 FEWEST_WORDS = 3  # mean number of words in a column of sentences
 FEWEST_SENTENCES = 50  # that differ; with fewer, more than half of the values must differ
 SAMPLE = 1_000  # values that are looked at
@@ -82,19 +83,21 @@ def parse(present: "pd.Series[Any]", kind: Numeric) -> Floats:
     if kind == "number":
         return pd.to_numeric(text, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     if kind == "boolean":
-        return text.str.lower().map(WORDS).to_numpy(np.float64, na_value=np.nan)
+        return np.array([WORDS.get(each.lower(), np.nan) for each in text], np.float64)
     dates = pd.to_datetime(text, format="ISO8601", utc=True, errors="coerce")
     # By NumPy, because pandas has no room for years such as 9999 in its nanoseconds.
     moments = dates.dt.tz_localize(None).to_numpy()
     days: Floats = (moments - np.datetime64(0, "s")) / np.timedelta64(1, "D")
     # pandas 2 reads no date that its nanoseconds have no room for.
-    far = np.isnan(days) & text.str.match(r"\d{4}-\d\d-\d\d").fillna(False).to_numpy(bool)
-    days[far] = [far_date(each) for each in text[far]]
+    for place in np.flatnonzero(np.isnan(days)):
+        days[place] = far_date(text.iloc[place])
     return days
 
 
 def far_date(text: str) -> float:
     """Days since 1970 of an ISO date in any year; NaN: it is none."""
+    if not FAR_DATE.match(text):
+        return np.nan
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
