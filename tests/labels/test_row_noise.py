@@ -50,6 +50,19 @@ def test_without_slope_and_affinity_it_is_the_confusion_matrix(rows):
     np.testing.assert_allclose(almost.posterior(*rows), plain.posterior(*rows), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "one", [{"slope": 1.0}, {"affinity": 1.0}, {"slope": 1.0, "affinity": 1.0}]
+)
+def test_slope_or_affinity_alone_makes_the_noise_depend_on_the_row(rows, one):
+    """The same given label has another chance in a row with other predictions."""
+    expected, _ = rows
+    plain = ConfusionModel(temperature=1.0, transition=TRANSITION)
+    by_row = plain.model_copy(update=one)
+    same = np.ones(len(expected), int)
+    assert np.ptp(plain.likelihood(expected, same), axis=0) == pytest.approx(0)
+    assert np.ptp(by_row.likelihood(expected, same), axis=0).max() > 0.01
+
+
 def test_it_is_stored_as_json(rows):
     model = ConfusionModel(
         temperature=0.8, transition=TRANSITION, factor=(0.9, 1.0, 1.1),

@@ -33,6 +33,35 @@ def test_the_threshold_of_an_unfinished_run_is_that_of_its_spec(options, thresho
     assert make_folder(**options).threshold == threshold
 
 
+def test_a_folder_is_opened_by_its_own_spec_and_refused_to_another():
+    made = make_folder(threshold=0.3)
+    assert make_folder(threshold=0.3).spec == made.spec == RunFolder.open(made.path).spec
+    with pytest.raises(InputError, match="holds another run; choose another place"):
+        make_folder(threshold=0.4)
+    assert made.spec.options == {"threshold": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("audit.toml", "an unfinished audit"), ("other", "no spec.toml in it"), (None, "not exist")],
+)
+def test_a_folder_without_a_run_is_told_with_what_it_lacks(name, message):
+    if name is not None:
+        Path("empty").mkdir()
+        Path("empty", name).touch()
+    with pytest.raises(InputError, match=message):
+        RunFolder.open(Path("empty"))
+
+
+def test_a_file_that_is_missing_is_told_with_the_remedy_of_a_finished_or_stopped_run():
+    folder = make_folder()
+    with pytest.raises(InputError, match=r"data.json is not there yet.*ulc resume run"):
+        folder.read_json("data.json")
+    folder.finish()
+    with pytest.raises(InputError, match=r"data.json is missing from the run; train it again"):
+        folder.read_json("data.json")
+
+
 def test_verified_rows_are_a_mask_of_all_rows():
     folder = make_folder()
     folder.write_json("data.json", {"examples": 4, "class_names": ["a", "b"], "name": "a"})
