@@ -40,6 +40,12 @@ def test_rows_without_values_are_warned_of_and_are_no_copies_of_one_another():
     )
 
 
+def test_where_no_row_says_anything_every_label_is_believed():
+    judgement = Judgement.of(np.array([[0.1, 0.9], [0.9, 0.1]]), np.array([0, 1]))
+    found = judgement.without_evidence(np.ones(2, bool), 0.5)
+    assert found.clean_probability.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("posterior", [True, False])
 def test_without_evidence_a_label_is_no_issue_and_the_others_stay(posterior):
     prediction = np.array([[0.9, 0.1], [0.9, 0.1], [0.2, 0.8]])

@@ -28,6 +28,8 @@ def test_copies_of_a_file_count():
     assert memory.read_file(Path("f")) == bytes(50)
     with pytest.raises(InputError, match="f would take"):
         memory.check_file(Path("f"), copies=3)
+    Path("f").write_bytes(bytes(100))
+    assert memory.read_file(Path("f")) == bytes(100)
     Path("f").write_bytes(bytes(101))
     with pytest.raises(InputError, match="f would take"):
         memory.read_file(Path("f"))
@@ -53,6 +55,14 @@ def test_the_memory_is_that_of_all_pages(monkeypatch):
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
     monkeypatch.setattr(os, "sysconf", pages.get, raising=False)
     assert memory.machine_memory() == 4_096_000
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("7", 7), ("2kB", 2**11), ("1.5 MiB", 3 * 2**19), ("3g", 3 * 2**30), ("0.5TB", 2**39)],
+)
+def test_a_unit_is_1024_times_the_one_before(text, size):
+    assert memory.parse_bytes(text, "X") == size
 
 
 @pytest.mark.parametrize(
