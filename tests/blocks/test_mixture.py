@@ -171,6 +171,11 @@ def test_a_known_mixture_is_recovered():
     assert (judged_clean == clean).mean() > 0.999
 
 
+def test_without_a_word_em_takes_ten_steps_at_most():
+    values, group = two_gaussians(80, 0), torch.zeros(80, dtype=torch.long)
+    assert fit_gaussian_mixtures(values, group, groups=1, tolerance=0.0).steps == 10
+
+
 def test_the_smaller_mean_comes_first():
     values = two_gaussians(80, 0)
     group = torch.zeros(80, dtype=torch.long)

@@ -141,6 +141,12 @@ def test_outliers_come_farthest_first():
     assert neighbours.lonely_places(np.ones(100)).tolist() == []
 
 
+def test_an_outlier_is_five_robust_standard_deviations_above_the_median_on_the_log_scale():
+    """Logs −1, 0 and 1: median 0, standard deviation 1.4826, so the bound is 7.413."""
+    logs = np.r_[np.tile([-1.0, 0.0, 1.0], 40), 7.3, 7.5]
+    assert neighbours.lonely_places(np.exp(logs)).tolist() == [121]
+
+
 def test_distances_are_multiples_of_the_median_distance_whatever_the_unit():
     vectors = odd_vectors()
     found, larger = find(vectors), find(1000 * vectors)

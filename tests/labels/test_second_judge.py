@@ -84,6 +84,8 @@ def test_the_pool_is_a_normalised_geometric_mean():
     """√(0.8·0.5) : √(0.2·0.5) = 2 : 1; a judge who knows nothing makes the other less sure."""
     pooled = pool(np.array([[0.8, 0.2]]), np.log([[0.5, 0.5]]))
     assert pooled == pytest.approx(np.array([[2 / 3, 1 / 3]]))
+    many = np.random.default_rng(0).dirichlet(np.ones(3), 5)
+    assert pool(many, np.log(many)) == pytest.approx(many)  # two equal predictions
     sure = np.array([[0.99, 0.01, 0.0]])
     assert pool(sure, np.log([[0.9, 0.05, 0.05]]))[0].argmax() == 0
     assert np.isfinite(pool(sure, np.log([[0.9, 0.05, 0.05]]))).all()

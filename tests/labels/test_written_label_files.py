@@ -45,6 +45,13 @@ def test_without_inputs_nothing_is_said_of_copies_or_odd_rows(judgement):
     assert not {"outliers", "near_duplicates", "nearly_empty"} & set(health)
 
 
+def test_images_have_no_outliers(judgement):
+    images = np.arange(4 * 12, dtype=np.uint8).reshape(4, 3, 2, 2)
+    _, health = written(judgement, inputs=images, odd_rows=True)
+    assert health["duplicates"]["groups"] == 0
+    assert not {"outliers", "near_duplicates"} & set(health)
+
+
 def test_verified_and_nearly_empty_rows_are_written_by_place_or_id(judgement):
     mask = np.array([False, True, True, False])
     names, health = written(judgement, verified=mask, nearly_empty=~mask, ids=list("pqrs"))

@@ -33,6 +33,14 @@ def test_the_threshold_of_an_unfinished_run_is_that_of_its_spec(options, thresho
     assert make_folder(**options).threshold == threshold
 
 
+def test_a_folder_is_made_with_those_above_it_but_not_below_a_file():
+    spec = RunSpec(data=DataSpec(source="npz", path="a.npz"), algorithm="ce")
+    assert RunFolder.create(Path("some/where/run"), spec).path.is_dir()
+    Path("file").touch()
+    with pytest.raises(InputError, match="cannot be made"):
+        RunFolder.create(Path("file/run"), spec)
+
+
 def test_a_folder_is_opened_by_its_own_spec_and_refused_to_another():
     made = make_folder(threshold=0.3)
     assert make_folder(threshold=0.3).spec == made.spec == RunFolder.open(made.path).spec
