@@ -80,6 +80,15 @@ def test_rows_that_are_all_equal_have_finite_predictions(rows):
     assert np.isfinite(log_probability).all()
 
 
+@pytest.mark.parametrize("classes", [2, 3, 6])
+def test_rows_of_classes_that_lie_apart_are_predicted_surely_whatever_their_number(classes):
+    given = np.arange(240) % classes
+    noise = np.random.default_rng(0).normal(0, 0.1, (240, classes))
+    inputs = (5 * np.eye(classes)[given] + noise).astype(np.float32)
+    probability = np.exp(judge_by_kernel(inputs, given, classes, np.arange(240)))
+    assert np.median(probability[np.arange(240), given]) > 0.9
+
+
 def test_the_pool_is_a_normalised_geometric_mean():
     """√(0.8·0.5) : √(0.2·0.5) = 2 : 1; a judge who knows nothing makes the other less sure."""
     pooled = pool(np.array([[0.8, 0.2]]), np.log([[0.5, 0.5]]))

@@ -70,6 +70,13 @@ def test_a_file_that_is_missing_is_told_with_the_remedy_of_a_finished_or_stopped
         folder.read_json("data.json")
 
 
+def test_rows_have_the_ids_that_were_written_or_none():
+    folder = make_folder()
+    assert folder.ids is None
+    folder.write_json("ids.json", ["b", "a"])
+    assert folder.ids == ["b", "a"]
+
+
 def test_verified_rows_are_a_mask_of_all_rows():
     folder = make_folder()
     folder.write_json("data.json", {"examples": 4, "class_names": ["a", "b"], "name": "a"})
