@@ -125,6 +125,13 @@ def test_the_temperature_is_the_lower_end_of_the_likelihood_interval():
     assert log_likelihood(0.95 * found) < best - 1.92 + slack
 
 
+def test_expected_classes_are_predictions_times_factors_by_hand():
+    """(0.5·2, 0.5·1) and (0.2·2, 0.8·1), each divided by its sum."""
+    model = ConfusionModel(temperature=1, transition=((1.0, 0.0), (0.0, 1.0)), factor=(2.0, 1.0))
+    expected = model.expected(np.array([[0.5, 0.5], [0.2, 0.8]]))
+    np.testing.assert_allclose(expected, [[2 / 3, 1 / 3], [1 / 3, 2 / 3]])
+
+
 def test_a_temperature_is_sought_from_a_quarter_to_four():
     """Towards either end of the range if the function falls there; else at its minimum."""
     for wanted, expected in ((0.01, 0.25), (1.7, 1.7), (100, 4)):

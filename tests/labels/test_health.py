@@ -140,6 +140,16 @@ def test_copies_are_found_wherever_they_are(dtype, shape):
     assert copies.in_conflict(labels).tolist() == [False, True]
 
 
+@pytest.mark.parametrize("shape", [(6, 4), (6, 2, 3, 3)])
+def test_the_order_of_numbers_in_memory_does_not_matter(shape):
+    inputs = np.random.default_rng(0).normal(size=shape)
+    inputs[4] = inputs[1]
+    for each in (inputs, np.asfortranarray(inputs), np.repeat(inputs, 2, axis=0)[::2]):
+        found = find_copies(each)
+        assert found.rows.tolist() == [1, 4]
+        assert found.starts.tolist() == [0]
+
+
 def test_without_copies_there_are_no_groups_and_all_alike_are_one():
     nothing = find_copies(np.arange(12).reshape(6, 2))
     assert len(nothing.rows) == len(nothing.starts) == len(nothing.in_conflict(np.arange(6))) == 0
