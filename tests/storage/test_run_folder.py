@@ -70,6 +70,15 @@ def test_a_file_that_is_missing_is_told_with_the_remedy_of_a_finished_or_stopped
         folder.read_json("data.json")
 
 
+def test_arrays_are_read_as_they_were_written():
+    folder = make_folder()
+    arrays = {"a": np.arange(6).reshape(2, 3), "b": np.array(["x", "yz"])}
+    folder.write_arrays("some.npz", arrays)
+    found = folder.read_arrays("some.npz")
+    assert set(found) == {"a", "b"}
+    assert all(np.array_equal(found[name], arrays[name]) for name in arrays)
+
+
 def test_rows_have_the_ids_that_were_written_or_none():
     folder = make_folder()
     assert folder.ids is None
