@@ -403,6 +403,9 @@ def test_a_decision_goes_before_accepting_all(ulc, table_run):
     ("rows", "header", "message"),
     [
         (["r99,reject,"], None, "row 1: no row has the id 'r99' in"),
+        (['"r\n99",reject,'], None, r"row 1: no row has the id 'r\n99' in"),
+        (['r0,"may\nbe",dog'], None, r"row 1: unknown decision 'may\nbe'; give accept, reject"),
+        (['r0,accept,"a\nb"'], None, r"accept of 'r0' as 'a\nb', but"),
         (["r0,accept,dog", "r0,reject,cat"], None, "row 2: 'r0' has another decision in a row"),
         (["r0,relabel,dog", "r0,relabel,cat"], None, "(relabel 'dog'); keep one of the two"),
         (

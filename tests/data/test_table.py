@@ -54,6 +54,12 @@ def test_tabs_and_parquet_say_the_same():
         assert other.class_names == ("x", "y")
 
 
+def test_two_columns_of_one_name_are_refused_whatever_the_separator():
+    for separator in ",;":
+        text = "label,a,a\nx,1,2\ny,3,4\n".replace(",", separator)
+        refused(text, "2 columns are called 'a'; rename them")
+
+
 def test_a_damaged_parquet_file_is_refused_in_one_sentence():
     """A changed byte of its footer; a text that is no UTF-8, which pandas would decode later."""
     pa = pytest.importorskip("pyarrow")

@@ -107,7 +107,7 @@ def read_decision_file(path: Path) -> "DataFrame":
         raise InputError(f"{path}: cannot be read ({error.strerror}); check it") from None
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
-        raise InputError(f"{path}: two columns are called '{twice[0]}'; rename one")
+        raise InputError(f"{path}: two columns are called {twice[0]!r}; rename one")
     return table
 
 
@@ -115,12 +115,12 @@ def check_decision(decision: Decision) -> Decision:
     """Return the decision; raise if it is unknown, or if it is relabel and the label is empty."""
     if decision.decision not in DECISIONS:
         raise InputError(
-            f"{decision.where}: unknown decision '{decision.decision}'; "
+            f"{decision.where}: unknown decision {decision.decision!r}; "
             f"give {', '.join(DECISIONS[:-1])} or {DECISIONS[-1]}, or nothing"
         )
     if decision.decision == RELABEL and not decision.label:
         raise InputError(
-            f"{decision.where}: relabels '{decision.id}' but the column 'label' is empty; fill it"
+            f"{decision.where}: relabels {decision.id!r} but the column 'label' is empty; fill it"
         )
     return decision
 
@@ -134,8 +134,8 @@ def decide(rows: RunRows, decisions: list[Decision]) -> RowDecisions:
         before = decided.kind[place]
         if before is not None and (before, decided.label[place]) != (each.decision, label):
             raise InputError(
-                f"{each.where}: '{each.id}' has another decision in a row above "
-                f"({before} '{decided.label[place]}'); keep one of the two"
+                f"{each.where}: {each.id!r} has another decision in a row above "
+                f"({before} {decided.label[place]!r}); keep one of the two"
             )
         decided.kind[place], decided.label[place] = each.decision, label
     return decided
@@ -149,8 +149,8 @@ def resulting_label(rows: RunRows, place: int, decision: Decision) -> str:
     if decision.label and decision.label != expected.strip():
         kind = "suggested" if decision.decision == ACCEPT else "given"
         raise InputError(
-            f"{decision.where}: {decision.decision} of '{decision.id}' as '{decision.label}', but "
-            f"in {rows.where} the {kind} label is '{expected}'; give the run that the decisions "
+            f"{decision.where}: {decision.decision} of {decision.id!r} as {decision.label!r}, but "
+            f"in {rows.where} the {kind} label is {expected!r}; give the run that the decisions "
             f"are about, or write {RELABEL}"
         )
     label: str = expected

@@ -85,15 +85,15 @@ class RunRows:
             called = (
                 f"whose rows have no ids and are named by position, 0 to {len(self) - 1}"
                 if self.ids is None
-                else f"whose first row is '{self.ids[0]}'"
+                else f"whose first row is {self.ids[0]!r}"
             )
             raise InputError(
-                f"{where}: no row has the id '{name}' in {self.where}, {called}; "
+                f"{where}: no row has the id {name!r} in {self.where}, {called}; "
                 "give the run that the decisions are about"
             )
         if place < 0:
             raise InputError(
-                f"{where}: several rows of {self.where} have the id '{name}'; "
+                f"{where}: several rows of {self.where} have the id {name!r}; "
                 "give each row its own id (--id) and train again"
             )
         return place

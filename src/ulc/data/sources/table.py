@@ -120,10 +120,13 @@ def read_text_table(path: Path, form: TextFormat) -> tuple[pd.DataFrame, tuple[s
     table = read_text(path, form)
     if form.separator != ";":
         return table, form.notes
-    changed = [name for name in table if has_decimal_commas(table[name])]
+    changed = []
+    for place, name in enumerate(table.columns):  # two columns may have one name
+        if has_decimal_commas(table.iloc[:, place]):
+            table.isetitem(place, table.iloc[:, place].str.replace(",", "."))
+            changed.append(name)
     if not changed:
         return table, form.notes
-    table[changed] = table[changed].apply(lambda column: column.str.replace(",", "."))
     return table, (*form.notes, f"numbers with decimal commas: {list_names(changed)}")
 
 
