@@ -68,8 +68,7 @@ class Embedder:
                     cache.write(part, features)
             return features
 
-        starts = range(0, len(images), CHUNK)
-        parts = ((start, np.asarray(images[start : start + CHUNK])) for start in starts)
+        parts = read_chunks(images)
         if self.processes > 1:
             yield from self.new_pool().in_order(find_features, parts)
             return
@@ -114,6 +113,15 @@ class Embedder:
                     )
                 parts.append(features.float().cpu().numpy())
         return np.concatenate(parts)
+
+
+def read_chunks(images: NDArray[np.uint8] | LazyImages) -> Iterator[Chunk]:
+    """Yield (N, C, H, W) images chunk by chunk; lazy ones are decoded ahead of their use."""
+    starts = range(0, len(images), CHUNK)
+    if isinstance(images, LazyImages):
+        yield from zip(starts, images.in_pieces(CHUNK), strict=True)
+    else:
+        yield from ((start, images[start : start + CHUNK]) for start in starts)
 
 
 def find_cache(backbone: Backbone, root: Path) -> Cache:
@@ -192,7 +200,7 @@ def embed(
 
 
 def embed_new(
-    images: NDArray[np.uint8],
+    images: NDArray[np.uint8] | LazyImages,
     how: StoredEmbedding,
     embedder: Embedder,
     on_progress: CountCallback | None = None,

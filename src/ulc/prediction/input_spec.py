@@ -10,6 +10,7 @@ from ulc.config import DataSpec
 from ulc.errors import InputError
 
 if TYPE_CHECKING:
+    from ulc.data.lazy.images import LazyImages
     from ulc.data.table_encoding import TableEncoding
     from ulc.data.text.encoding import TextEncoding
 
@@ -60,9 +61,12 @@ class ModelInput:
 
 
 def resize_to_model(
-    images: NDArray[np.uint8], model_input: ModelInput, where: str
-) -> NDArray[np.uint8]:
-    """Convert (N, C, H, W) images to the size and the channels that the model takes."""
+    images: "NDArray[np.uint8] | LazyImages", model_input: ModelInput, where: str
+) -> "NDArray[np.uint8] | LazyImages":
+    """Convert (N, C, H, W) images to the size and the channels that the model takes.
+
+    Lazy images stay lazy if they have both already.
+    """
     if model_input.image is None:
         raise InputError(f"{where}: images, but the run learned from {model_input}")
     channels, *size = model_input.image
@@ -72,11 +76,13 @@ def resize_to_model(
             f"{where}: images have {found} channels; give {channels or '1 (grey) or 3 (colour)'}"
         )
     if channels == 3 and found == 1:
-        images = np.repeat(images, 3, axis=1)
+        images = np.repeat(np.asarray(images), 3, axis=1)
     elif channels == 1 and found == 3:
-        grey = np.einsum("nchw,c->nhw", images.astype(np.int64), GREY) + 0x8000
+        grey = np.einsum("nchw,c->nhw", np.asarray(images, np.int64), GREY) + 0x8000
         images = (grey >> 16).astype(np.uint8)[:, None]
-    return images if list(images.shape[2:]) == size else resize_and_crop(images, (size[1], size[0]))
+    if list(images.shape[2:]) == size:
+        return images
+    return resize_and_crop(np.asarray(images), (size[1], size[0]))
 
 
 def resize_and_crop(images: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:

@@ -20,15 +20,17 @@ from ulc.typing import CountCallback
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ulc.data.lazy.images import LazyImages
     from ulc.data.sources.pictures import Picture
 
 
 @dataclass(frozen=True)
 class NewRows:
-    """New data in memory.
+    """New data.
 
     name: name of the data in error messages
-    inputs: (N, C, H, W) uint8 images or (N, D) vectors
+    inputs: (N, C, H, W) uint8 images or (N, D) vectors; `LazyImages` are images that do not fit
+        into memory
     ids: (N,) names of the rows; None: rows are named by position
     labels: (N,) given class names, None for a row without a label; None: no row has a label
     skipped: names of images that could not be read
@@ -36,7 +38,7 @@ class NewRows:
     """
 
     name: str
-    inputs: NDArray[Any]
+    inputs: "NDArray[Any] | LazyImages"
     ids: tuple[str, ...] | None = None
     labels: Labels | None = None
     skipped: tuple[str, ...] = ()
@@ -252,13 +254,17 @@ class NewPictures:
 def rows_from_pictures(
     new: NewPictures, spec: DataSpec, model_input: ModelInput, on_progress: CountCallback
 ) -> NewRows:
-    """Read images at the model's size; `spec.skip_broken` leaves out unreadable ones."""
-    from ulc.data.sources.pictures import read_resized
+    """Read images at the model's size, lazily if they do not fit into memory.
+
+    `spec.skip_broken` leaves out unreadable ones.
+    """
+    from ulc.data.sources.pictures import read_pictures
 
     if model_input.image is None:
         raise InputError(f"{new.where}: images, but the run learned from {model_input}")
     _, height, width = model_input.image
-    images, broken = read_resized(new.pictures, (width, height), spec, on_progress)
+    size = (width, height)
+    images, broken = read_pictures(new.pictures, spec, on_progress, size=size, survey=False)
     kept = [row for row in range(len(images)) if row not in broken]
     return NewRows(
         new.where,

@@ -152,7 +152,7 @@ class Predictor:
     ) -> NDArray[Any]:
         """Return the model's inputs; if the run has an embedding, images are embedded."""
         if self.embedding is None:
-            return rows.inputs
+            return np.asarray(rows.inputs)
         if rows.inputs.ndim == 2:
             theirs = StoredEmbedding.read(rows.embedding or {}, rows.name)
             if theirs is not None and not theirs.same_as(self.embedding):
@@ -160,7 +160,7 @@ class Predictor:
                     f"{rows.name}: not embedded as the run's data were (each `ulc embed` "
                     "fits its own projection); give the images themselves"
                 )
-            return rows.inputs
+            return np.asarray(rows.inputs)
         where = str(self.folder.path / "embedding.npz")
         backbone = self.embedding.load_backbone(where, trust=self.trust)
         embedder = Embedder(backbone, cache, self.device)

@@ -52,13 +52,19 @@ class LazyImages:
         """Yield the (B, H, W, 3) pixels of each piece, which holds (B,) positions."""
         return self.reader.batches([self.rows[piece] for piece in pieces])
 
+    def in_pieces(self, size: int) -> Iterator[NDArray[np.uint8]]:
+        """Yield all images in order, as (n, 3, H, W) pixels of at most `size` images."""
+        for pixels in self.batches(split_rows(np.arange(len(self)), size)):
+            yield np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """(N, 3, H, W) pixels of all images; raise an InputError if they take too much memory."""
         check_memory(int(np.prod(self.shape)), f"{len(self)} images")
-        pieces = split_rows(np.arange(len(self)), 1024)
         images = np.empty(self.shape, np.uint8)
-        for piece, pixels in zip(pieces, self.batches(pieces), strict=True):
-            images[piece] = pixels.transpose(0, 3, 1, 2)
+        done = 0
+        for part in self.in_pieces(1024):
+            images[done : done + len(part)] = part
+            done += len(part)
         return images if dtype is None else images.astype(dtype)
 
     @property

@@ -111,19 +111,22 @@ class Pictures:
 
 
 def read_pictures(
-    pictures: Sequence[Picture], spec: DataSpec, on_progress: CountCallback, *, survey: bool = True
+    pictures: Sequence[Picture],
+    spec: DataSpec,
+    on_progress: CountCallback,
+    *,
+    size: Size | None = None,
+    survey: bool = True,
 ) -> "tuple[NDArray[np.uint8] | LazyImages, dict[int, str]]":
     """Read (N, 3, H, W) images; return them, and the reason of each broken image by position.
 
-    Images that would take too much memory are only looked at, and read again when needed. The size
-    is `spec.size`, else `common_size`, else 64 pixels. A broken image is black; raise if
-    there is one and not `spec.skip_broken`.
+    Images that would take too much memory are only looked at, and read again when needed. A broken
+    image is black; raise if there is one and not `spec.skip_broken`.
 
+    size: width and height; None: `spec.size`, else `common_size`, else 64 pixels
     survey: whether images that are not kept are looked at, too, to find broken ones and copies
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Pillow warns about odd metadata
-        size = (spec.size, spec.size) if spec.size else common_size(pictures) or (SIZE, SIZE)
+    size = size or choose_size(pictures, spec)
     if not reads_lazily(spec, size, len(pictures)):
         return read_resized(pictures, size, spec, on_progress)
     from ulc.data.lazy.images import LazyImages
@@ -134,6 +137,15 @@ def read_pictures(
     broken = images.reader.survey(on_progress).broken
     check_broken(broken, pictures, spec)
     return images, broken
+
+
+def choose_size(pictures: Sequence[Picture], spec: DataSpec) -> Size:
+    """Return the width and height to which images are scaled: `spec.size`, their own, or 64."""
+    if spec.size:
+        return spec.size, spec.size
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pillow warns about odd metadata
+        return common_size(pictures) or (SIZE, SIZE)
 
 
 def reads_lazily(spec: DataSpec, size: Size, count: int) -> bool:
