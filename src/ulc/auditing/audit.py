@@ -130,7 +130,7 @@ def run_stages(spec: AuditSpec, source: AuditSource, workspace: Workspace) -> No
         handed_over = hand_over_plain(plain, comparison)
     results = AuditResults(spec, data, plain, robust, judgement, handed_over)
     write_audit(workspace.folder, results)
-    predict_unlabelled(workspace)
+    predict_unlabelled(workspace, spec)
 
 
 def start_fresh_audit(spec: AuditSpec, out: Path) -> None:

@@ -16,7 +16,7 @@ from ulc.config import DataSpec, RunSpec
 from ulc.data.held_out import count_held_out
 from ulc.data.identity import DataIdentity, identify
 from ulc.data.prepare import Prepared, prepare
-from ulc.data.sources import in_memory, load_source
+from ulc.data.sources import load_source
 from ulc.data.sources.source import Source
 from ulc.embedding.backbones import load_backbone
 from ulc.embedding.embed import Embedder, check_images, embed
@@ -70,18 +70,16 @@ class AuditData:
 class PrepareAgain:
     """Reads and prepares the data of an audit once more, in another process.
 
-    content: digest of the data; skipped, notes, warnings: of the source, as the audit has them
+    content: digest of the data
+    about: fields of the source that are not read from its features, as the audit has them
     """
 
     content: str
-    skipped: tuple[str, ...]
-    notes: tuple[str, ...]
-    warnings: tuple[str, ...]
+    about: dict[str, Any]
 
     def __call__(self, spec: RunSpec, device: torch.device) -> Prepared:
         """The data of one of the trainings; raise an InputError if they have changed."""
-        source = load_source(in_memory(spec.data))
-        source = replace(source, skipped=self.skipped, notes=self.notes, warnings=self.warnings)
+        source = replace(load_source(spec.data), **self.about)
         prepared = prepare(spec, device, source=source)
         if prepared.identity.content != self.content:
             raise InputError(
@@ -99,8 +97,7 @@ def read_source(
     """
     began = time.time()
     with progress.reading() as on_progress:
-        # An audit compares all images with one another, so it needs them in memory.
-        source = load_source(in_memory(spec.data), on_progress)
+        source = load_source(spec.data, on_progress)
     identity = identify(source, spec.data, None, began)
     for note in (*source.notes, *(f"Warning: {each}" for each in source.warnings)):
         progress.on_note(note)
@@ -143,7 +140,7 @@ def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspac
     robust_spec = robust_spec.model_copy(update=common)
     prepared = prepare(plain_spec, workspace.device, source=source)
     all_choices = (audit_source.choice, *new_choices)
-    again = PrepareAgain(prepared.identity.content, source.skipped, source.notes, source.warnings)
+    again = PrepareAgain(prepared.identity.content, about_rows(source))
     return AuditData(prepared, plain_spec, robust_spec, all_choices, pictures, again)
 
 
@@ -158,7 +155,10 @@ def embed_source(
     with workspace.progress.embedding(embedder.backbone.name) as on_progress:
         embed(source, embedder, on_progress=on_progress).write(file)
     data = DataSpec(source="npz", path=str(file.absolute()))
-    features = load_source(data)
-    return data, replace(
-        features, skipped=source.skipped, notes=source.notes, warnings=source.warnings
-    )
+    return data, replace(load_source(data), **about_rows(source))
+
+
+def about_rows(source: Source) -> dict[str, Any]:
+    """Fields of a source about its rows that a file of their features does not hold."""
+    names = ("skipped", "unlabelled", "notes", "warnings")
+    return {name: getattr(source, name) for name in names}

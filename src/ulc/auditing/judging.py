@@ -77,8 +77,8 @@ def judge_audit_labels(robust: HeldOutRun, prepared: Prepared) -> AuditJudgement
         prediction[prepared.held_out.positions] = robust.under_prior(frequency)
     certain = find_certain(judgement.clean_probability, prepared)
     alone = Judges.fit(prediction, given, learned, certain, ONE_JUDGE)
-    judges = alone
-    if prepared.all_rows.comparable().ndim == 2:
+    judges, vectors = alone, len(prepared.all_rows.preprocessing.shape) == 1
+    if vectors:
         pooled = pool(prediction, judge_rows_by_kernel(prepared, given, prediction.shape[1]))
         priors = TWO_JUDGES if len(learned) >= ENOUGH_ROWS else ONE_JUDGE
         both = Judges.fit(pooled, given, learned, certain, priors)
@@ -94,7 +94,7 @@ def judge_audit_labels(robust: HeldOutRun, prepared: Prepared) -> AuditJudgement
         prepared.verified,
         prepared.all_rows.comparable(),
         prepared.nearly_empty,
-        odd_rows=True,
+        odd_rows=vectors,
     )
     return AuditJudgement(labels, judges.confusion, alone.confusion, frequency)
 

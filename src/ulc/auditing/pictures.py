@@ -3,10 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ulc.auditing.poor_pictures import poor_picture_entry
 from ulc.auditing.spec import AuditProgress
+from ulc.data.lazy.images import LazyImages
 from ulc.data.sources.source import Source
 from ulc.labels.near_pictures import find_near_pictures, near_picture_entry
 
@@ -14,13 +13,14 @@ from ulc.labels.near_pictures import find_near_pictures, near_picture_entry
 def look_at_pictures(source: Source, progress: AuditProgress) -> tuple[Source, dict[str, Any]]:
     """Return the source, with a warning if need be, and entries of health.json.
 
-    There are no entries if the inputs are no images.
+    There are no entries if the inputs are no images. Images that are not in memory are read piece
+    by piece.
     """
     if source.inputs.ndim != 4:
         return source, {}
-    near = near_picture_entry(
-        find_near_pictures(np.asarray(source.inputs)), source.labels, source.class_names, source.ids
-    )
+    digests = source.inputs.digests if isinstance(source.inputs, LazyImages) else None
+    found = find_near_pictures(source.inputs, digests)
+    near = near_picture_entry(found, source.labels, source.class_names, source.ids)
     if near["conflicts"]:
         warning = warn_of_conflicts(near)
         progress.on_note(f"Warning: {warning}")

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from ulc.auditing.spec import AuditSpec
 from ulc.auditing.workspace import Workspace
+from ulc.importing import named_code
 from ulc.prediction.new_rows import NewRows
 from ulc.prediction.predictor import Predictor
 from ulc.prediction.table import frame_as_csv, prediction_frame
@@ -12,12 +14,13 @@ from ulc.prediction.table import frame_as_csv, prediction_frame
 FILE = "unlabelled.csv"
 
 
-def predict_unlabelled(workspace: Workspace) -> None:
+def predict_unlabelled(workspace: Workspace, spec: AuditSpec) -> None:
     """Write unlabelled.csv with the model that is handed over, if rows have no label."""
     folder = workspace.folder
     if not folder.read_json("data.json").get("unlabelled"):
         return
-    predictor = Predictor.open(folder, workspace.device)
+    trust = named_code(spec.network.name, spec.data.text_model or "", spec.embed)
+    predictor = Predictor.open(folder, workspace.device, trust=trust)
     rows = select_unlabelled(predictor.read(folder.spec.data))
     folder.write(FILE, frame_as_csv(prediction_frame(predictor.predict(rows))).encode())
 

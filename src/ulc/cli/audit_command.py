@@ -17,6 +17,7 @@ from ulc.cli.options import (
     Image,
     Json,
     Label,
+    Lazy,
     Network,
     Quiet,
     Review,
@@ -57,6 +58,7 @@ def audit(
     features: Features = None,
     size: Size = None,
     skip_broken: SkipBroken = False,
+    lazy: Lazy = None,
     embed: Annotated[
         str,
         typer.Option(
@@ -120,6 +122,7 @@ def audit(
             features=features,
             size=size,
             skip_broken=skip_broken,
+            lazy=lazy,
         ),
         embed=embed,
         network=network_spec,

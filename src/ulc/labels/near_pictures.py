@@ -8,7 +8,7 @@ because smooth pictures often have close hashes by chance.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ BANDS = CLOSE + 1  # two such hashes agree in at least one of so many bands of b
 EDGE = 16  # height and width of the thumbnails that confirm a pair
 ALIKE = 0.98  # correlation of two such thumbnails, at least
 BLOCK = 1024  # pairs at a time
+PIECE = 256  # images that are read at a time
 TABLE = 1_000_000  # pairs of hashes at a time
 MOST_COMPARED = 1_000_000_000  # pairs of hashes: some seconds
 MOST_CONFIRMED = 3_000_000  # pairs of thumbnails: some seconds
@@ -30,6 +31,13 @@ LISTED = 100  # groups that are written
 LISTED_ROWS = 20  # rows of a group that are written
 
 Images = NDArray[np.uint8]
+
+
+class ImageRows(Protocol):
+    """(N, C, H, W) images: an array, or something whose selected rows become an array when read."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: Any, /) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -46,32 +54,42 @@ class NearPictures:
     complete: bool
 
 
-def find_near_pictures(images: Images) -> NearPictures:
+def find_near_pictures(images: ImageRows, digests: NDArray[np.uint8] | None = None) -> NearPictures:
     """Group (N, C, H, W) images that are almost equal.
 
     Two images are in one group if a chain of almost equal pairs connects them.
+
+    digests: (N, D), equal where images are; None: the images themselves are compared
     """
-    copies = find_copies(images)
+    copies = find_copies(np.asarray(images) if digests is None else digests)
     rows = np.delete(np.arange(len(images)), np.delete(copies.rows, copies.starts))
     hashes = hash_pictures(images, rows)
     # The hash 0 says nothing: most of its pictures have one colour.
     rows, hashes = rows[hashes != 0], hashes[hashes != 0]
-    kept: list[Integers] = [np.empty((0, 2), np.int64)]
+    close: list[Integers] = [np.empty((0, 2), np.int64)]
     seen, complete = 0, True
     for pairs in close_pairs(hashes):
         seen += 0 if pairs is None else len(pairs)
         if pairs is None or seen > MOST_CONFIRMED:
             complete = False
             break
-        kept.append(pairs[correlation(images, rows[pairs]) >= ALIKE])
-    return NearPictures(connect(rows[np.concatenate(kept)], len(images)), len(rows), complete)
+        close.append(pairs)
+    found = rows[np.concatenate(close)]
+    alike = found[correlation(images, found) >= ALIKE]
+    return NearPictures(connect(alike, len(images)), len(rows), complete)
 
 
-def hash_pictures(images: Images, rows: Integers) -> NDArray[np.uint64]:
+def read_images(images: ImageRows, rows: Integers) -> Iterator[Images]:
+    """Yield the (C, H, W) images at these positions, one by one; they are read in pieces."""
+    for start in range(0, len(rows), PIECE):
+        yield from np.asarray(images[rows[start : start + PIECE]])
+
+
+def hash_pictures(images: ImageRows, rows: Integers) -> NDArray[np.uint64]:
     """(n,) difference hashes of the images at these positions."""
     hashes = np.empty(len(rows), np.uint64)
-    for place, row in enumerate(rows):
-        small = np.asarray(as_grey(images[row]).resize((9, 8), Image.Resampling.BOX))
+    for place, image in enumerate(read_images(images, rows)):
+        small = np.asarray(as_grey(image).resize((9, 8), Image.Resampling.BOX))
         bits = np.packbits(small[:, 1:] > small[:, :-1])
         hashes[place] = np.frombuffer(bits.tobytes(), ">u8")[0]
     return hashes
@@ -118,13 +136,13 @@ def equal_places(keys: NDArray[np.uint64]) -> Iterator[Integers]:
     yield from (group for group in np.split(order, ends) if len(group) > 1)
 
 
-def correlation(images: Images, pairs: Integers) -> Floats:
+def correlation(images: ImageRows, pairs: Integers) -> Floats:
     """(P,) correlation of the thumbnails of (P, 2) pairs of images; 0 if one has one colour only.
 
     Another brightness or contrast of a picture does not change it.
     """
     rows, places = np.unique(pairs, return_inverse=True)
-    thumbnails = np.stack([thumbnail(images[row]) for row in rows]) if len(rows) else np.empty(0)
+    thumbnails = np.array([thumbnail(image) for image in read_images(images, rows)])
     places, found = places.reshape(-1, 2), np.zeros(len(pairs))
     for start in range(0, len(pairs), BLOCK):
         block = thumbnails[places[start : start + BLOCK]].astype(np.float32)

@@ -105,12 +105,6 @@ def load_source(spec: DataSpec, on_progress: CountCallback | None = None) -> Sou
     return replace(source, warnings=source.warnings + find_warnings(source))
 
 
-def in_memory(spec: DataSpec) -> DataSpec:
-    """Return the same data, of which images are read into memory or refused."""
-    lazy_too = "lazy" in checked_reader(spec).options
-    return spec.model_copy(update={"lazy": False}) if lazy_too else spec
-
-
 def checked_reader(spec: DataSpec) -> Reader:
     """Return the reader of the source; raise if the path is missing or an option is unknown."""
     reader = SOURCES.get(spec.source)
