@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ulc.embedding import projection
 from ulc.embedding.projection import fit_projection
 from ulc.errors import InputError
 
@@ -83,3 +84,14 @@ def test_features_that_are_all_alike_become_zeros(components):
     given = np.full((20, 5), 2.5, np.float32)
     found = fit_projection(given, components)(given)
     np.testing.assert_array_equal(found, 0)
+
+
+@pytest.mark.parametrize("components", [0, 4, 10])
+@pytest.mark.parametrize("given", [features(), np.ones((20, 10), np.float32)])
+def test_many_features_are_fitted_in_pieces_with_the_same_result(monkeypatch, components, given):
+    whole = fit_projection(given, components)
+    monkeypatch.setattr(projection, "MANY", given.size)
+    monkeypatch.setattr(projection, "ROWS", 7)
+    pieces = fit_projection(given, components)
+    assert pieces.explained == pytest.approx(whole.explained, abs=1e-9)
+    np.testing.assert_allclose(pieces.exact(given), whole.exact(given), atol=1e-6)

@@ -180,13 +180,15 @@ def embed(
 
     def pooled(images: NDArray[np.uint8] | LazyImages) -> NDArray[np.float32]:
         nonlocal done
-        parts = []
+        found = np.empty((len(images), embedder.backbone.width), np.float32)
+        start = 0
         for features in embedder.chunks(images):
-            parts.append(features)
+            found[start : start + len(features)] = features
+            start += len(features)
             done += len(features)
             if on_progress:
                 on_progress(done, total)
-        return np.concatenate(parts)
+        return found
 
     if on_progress:
         on_progress(0, total)
@@ -194,6 +196,7 @@ def embed(
     # The projection is fitted on training rows only: test rows must not influence training.
     projection = fit_projection(train, pca)
     arrays = {"X": projection(train), "y": source.labels} | other_arrays(source)
+    del train  # before the test images take memory
     if test is not None:
         arrays |= {"X_test": projection(pooled(test)), "y_test": source.test_labels}
     return Embedded(arrays, StoredEmbedding.of(embedder.backbone, source.inputs, projection))

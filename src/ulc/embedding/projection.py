@@ -9,7 +9,8 @@ from sklearn.decomposition import PCA
 from ulc.errors import InputError
 
 COMPONENTS = 256
-ROWS = 8192  # rows projected at a time, in double precision
+ROWS = 8192  # rows at a time in double precision
+MANY = 200_000_000  # features (N · D) from which on no copy in double precision is made
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,11 @@ class Projection:
     def __call__(self, features: NDArray[np.float32]) -> NDArray[np.float16]:
         """Project (N, D) features and round to half precision."""
         return np.concatenate(
-            [self.exact(features[i : i + ROWS]) for i in range(0, len(features), ROWS)]
-        ).astype(np.float16)
+            [
+                self.exact(features[start : start + ROWS]).astype(np.float16)
+                for start in range(0, len(features), ROWS)
+            ]
+        )
 
     def exact(self, features: NDArray[np.float32]) -> NDArray[np.float64]:
         """Project (N, D) features without rounding."""
@@ -54,6 +58,8 @@ def fit_projection(features: NDArray[np.float32], components: int | None = None)
             f"--pca {components}: {rows} training images with {width} features each have at most "
             f"{most} principal components; give fewer, or 0 for none"
         )
+    if features.size >= MANY:
+        return fit_in_pieces(features, components)
     exact = features.astype(np.float64)
     if components == 0:
         mean = exact.mean(axis=0)
@@ -64,6 +70,33 @@ def fit_projection(features: NDArray[np.float32], components: int | None = None)
     scale = positive_or_one(np.sqrt(fitted.explained_variance_.mean() * (rows - 1) / rows))
     share = float(np.nan_to_num(fitted.explained_variance_ratio_).sum())
     return Projection(fitted.mean_, scale, fitted.components_.T, share)
+
+
+def fit_in_pieces(features: NDArray[np.float32], components: int) -> Projection:
+    """Fit the same projection as `fit_projection` up to rounding, with little memory.
+
+    Only `ROWS` rows are in double precision at a time.
+
+    components: number of principal components; 0: no PCA
+    """
+    rows, width = features.shape
+    starts = range(0, rows, ROWS)
+    total = sum(features[start : start + ROWS].sum(0, dtype=np.float64) for start in starts)
+    mean = np.asarray(total) / rows
+    scatter = np.zeros((width, width))
+    for start in starts:
+        centred = features[start : start + ROWS] - mean
+        scatter += centred.T @ centred
+    if components == 0:
+        return Projection(mean, positive_or_one(np.sqrt(np.trace(scatter) / (rows * width))))
+    values, vectors = np.linalg.eigh(scatter)  # in ascending order
+    values = np.maximum(values[::-1], 0)
+    directions = vectors[:, ::-1][:, :components]
+    largest = np.abs(directions).argmax(0)
+    directions = directions * np.sign(directions[largest, np.arange(components)])
+    kept = values[:components]
+    share = float(kept.sum() / values.sum()) if values.sum() else 0.0
+    return Projection(mean, positive_or_one(np.sqrt(kept.mean() / rows)), directions, share)
 
 
 def positive_or_one(scale: float) -> float:
