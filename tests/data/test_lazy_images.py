@@ -274,3 +274,11 @@ def test_the_command_has_an_option_for_it(photos, ulc):
     code, printed = ulc("train", "fashion", "--lazy")
     assert code != 0
     assert "has no option 'lazy'" in printed.err
+
+
+def test_an_audit_in_memory_is_refused_at_once_if_it_does_not_fit(photos, monkeypatch, ulc):
+    monkeypatch.setenv("ULC_MEMORY_LIMIT", "100KB")
+    code, printed = ulc("audit", photos, "--size", 32, "--in-memory", "-q")
+    assert code == 2
+    assert "46 images of 32 by 32 pixels would take" in printed.err
+    assert not Path("image-cache").exists()

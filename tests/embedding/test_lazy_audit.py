@@ -19,6 +19,8 @@ TOO_LITTLE = "150KB"
 # These tell times, and the machine, or are digests of the other files.
 OTHER = {"environment.json", "checksums.json", "lock", "identity.json"}
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def photos(tmp_path, monkeypatch):
@@ -125,14 +127,12 @@ def test_rows_without_a_label_are_predicted_the_same(photos, monkeypatch, how):
     assert len(lazy["unlabelled.csv"].splitlines()) == 1 + labels.count("")
 
 
-@pytest.mark.slow
 def test_both_models_can_be_trained_by_a_launcher(photos, monkeypatch):
     here = contents(audit(photos, **PIXELS))
     monkeypatch.setenv("ULC_MEMORY_LIMIT", TOO_LITTLE)
     assert differing(contents(audit(photos, **PIXELS, launcher="local")), here) == []
 
 
-@pytest.mark.slow
 def test_worker_processes_change_no_byte_of_an_audit(photos, monkeypatch):
     here = contents(audit(photos, **TOY, lazy=True))
     for name in ("ULC_IMAGE_WORKERS", "ULC_EMBED_PROCESSES"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ulc.cli.launcher_options import Address, AuditLauncher, Slurm
+from ulc.cli.launcher_options import Address, AuditLauncher, Slurm, chosen_launcher
 from ulc.cli.options import (
     Device,
     Encoding,
@@ -102,7 +102,6 @@ def audit(
     """
     from ulc.auditing import audit_spec, run_audit, start_fresh_audit
     from ulc.cli import parse
-    from ulc.cli.launcher_options import chosen_launcher
 
     where = chosen_launcher(launcher or "local", address, slurm or [])
     options = parse.settings(setting or [])
@@ -148,7 +147,6 @@ def resume_audit(path: Path, device: str, *, trust: bool, as_json: bool, quiet: 
     check_trust(spec.network.name, "network", str(path / "audit.toml"), trust)
     check_backbone_trust(spec.embed, str(path / "audit.toml"), trust)
     check_trust(spec.data.text_model or "", "text model", str(path / "audit.toml"), trust)
-
     progress = None if quiet or as_json else printing_progress()
     folder = resume_audit(path, device=device, progress=progress)
     print_result(folder, as_json=as_json, quiet=quiet)

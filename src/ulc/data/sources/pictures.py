@@ -126,26 +126,25 @@ def read_pictures(
     size: width and height; None: `spec.size`, else `common_size`, else 64 pixels
     survey: whether images that are not kept are looked at, too, to find broken ones and copies
     """
-    size = size or choose_size(pictures, spec)
-    if not reads_lazily(spec, size, len(pictures)):
-        return read_resized(pictures, size, spec, on_progress)
     from ulc.data.lazy.images import LazyImages
 
-    images = LazyImages.of(pictures, size)
-    if not survey and not spec.skip_broken:
-        return images, {}
-    broken = images.reader.survey(on_progress).broken
-    check_broken(broken, pictures, spec)
-    return images, broken
-
-
-def choose_size(pictures: Sequence[Picture], spec: DataSpec) -> Size:
-    """Return the width and height to which images are scaled: `spec.size`, their own, or 64."""
-    if spec.size:
-        return spec.size, spec.size
+    images: NDArray[np.uint8] | LazyImages
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Pillow warns about odd metadata
-        return common_size(pictures) or (SIZE, SIZE)
+        wanted = size or ((spec.size, spec.size) if spec.size else None)
+        width, height = wanted or common_size(pictures) or (SIZE, SIZE)
+        if reads_lazily(spec, (width, height), len(pictures)):
+            images = LazyImages.of(pictures, (width, height))
+            if not survey and not spec.skip_broken:
+                return images, {}
+            broken = images.reader.survey(on_progress).broken
+        else:
+            needed = 3 * width * height * len(pictures)
+            check_memory(needed, f"{len(pictures)} images of {width} by {height} pixels")
+            images = np.zeros((len(pictures), 3, height, width), np.uint8)
+            broken = fill_images(images, pictures, on_progress)
+    check_broken(broken, pictures, spec)
+    return images, broken
 
 
 def reads_lazily(spec: DataSpec, size: Size, count: int) -> bool:
@@ -153,20 +152,6 @@ def reads_lazily(spec: DataSpec, size: Size, count: int) -> bool:
     if spec.lazy is not None:
         return spec.lazy
     return 3 * size[0] * size[1] * count > memory_limit()
-
-
-def read_resized(
-    pictures: Sequence[Picture], size: Size, spec: DataSpec, on_progress: CountCallback
-) -> tuple[NDArray[np.uint8], dict[int, str]]:
-    """Read images like `read_pictures`, but at the given size."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        needed = 3 * size[0] * size[1] * len(pictures)
-        check_memory(needed, f"{len(pictures)} images of {size[0]} by {size[1]} pixels")
-        images = np.zeros((len(pictures), 3, size[1], size[0]), np.uint8)
-        broken = fill_images(images, pictures, on_progress)
-    check_broken(broken, pictures, spec)
-    return images, broken
 
 
 def check_broken(broken: dict[int, str], pictures: Sequence[Picture], spec: DataSpec) -> None:
