@@ -39,7 +39,7 @@ class Config(Spec):
     """Options of ULC+; the numbers of epochs are for 300 epochs."""
 
     warmup_epochs: int = Field(30, ge=1, description="epochs on given labels, before any trust")
-    cross_epochs: int = Field(150, ge=1, description="epochs in which networks share no label")
+    cross_epochs: int = Field(150, ge=1, description="epochs until trust is frozen")
     folds: int = Field(2, ge=2, description="number of networks, and of parts of the data")
     cross_fitted: bool = Field(
         True, description="judge labels by networks that have not learned them; false: by all"
@@ -110,7 +110,7 @@ class ULCPlus(Algorithm):
         self.register_buffer("learned", torch.full((classes,), 1 / classes, device=device))
 
     def train_epoch(self, epoch: int) -> Record:
-        """Judge the labels while networks share none; let each network learn its labels."""
+        """Judge the labels until trust is frozen; let each network learn its labels."""
         averages = self.averages()
         crossing = epoch < self.config.cross_epochs
         if crossing and epoch:
