@@ -17,6 +17,7 @@ from ulc.errors import InputError
 from ulc.networks.classifier import Classifier, HeadSpec
 from ulc.testing import Case, require_same, through_a_file
 from ulc.training.compute import apply_compute, choose_precision
+from ulc.training.inference import judge_labels
 from ulc.training.run import run
 
 
@@ -173,3 +174,29 @@ def test_a_run_is_scored_every_second_epoch_and_at_its_end(tmp_path):
     assert folder.spec == run(spec, tmp_path / "runs").spec
     summary = folder.read_json("summary.json")
     assert summary["training"]["best_epoch_on_test"] in (1, 3, 4)
+
+
+@pytest.mark.slow
+def test_labels_are_judged_only_in_epochs_that_need_it(tmp_path, monkeypatch):
+    judged = []
+
+    def count(algorithm):
+        judged.append(algorithm)
+        return judge_labels(algorithm)
+
+    monkeypatch.setattr("ulc.training.loop.judge_labels", count)
+    labels = np.repeat(np.arange(2), 20)
+    inputs = np.random.default_rng(0).normal(size=(40, 3)) + labels[:, None]
+    np.savez(tmp_path / "toy.npz", X=inputs, y=labels)
+    spec = RunSpec(
+        data=DataSpec(source="npz", path=str(tmp_path / "toy.npz")),
+        noise=parse.noise("symmetric:0.2"),
+        algorithm="ulc_plus",
+        options={"warmup_epochs": 2, "cross_epochs": 5},
+        epochs=6,
+        compute=ComputeSpec(score_every=6),
+    )
+    folder = run(spec, tmp_path / "runs")
+    assert folder.has("after_warmup.npz")
+    # the last epoch of the warm-up, the one after it, and the last, which is scored
+    assert len(judged) == 3

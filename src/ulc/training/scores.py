@@ -86,11 +86,10 @@ class WarmUpRecorder(Observer):
         first one, which has no uncertainty.
         """
         true, number = self.truth.train, epoch.record["epoch"]
-        if true is None or self.warm_up is None:
+        if true is None or self.warm_up is None or number not in (self.warm_up - 1, self.warm_up):
             return
-        judgement = epoch.judgement
-        at_start = number == self.warm_up and judgement.score_kind == "omega"
-        if number != self.warm_up - 1 and not at_start:
+        judgement = epoch.judgement  # predicts all rows, so only where it is needed
+        if number == self.warm_up and judgement.score_kind != "omega":
             return
         content = {
             "given": judgement.given.astype(np.int32),
