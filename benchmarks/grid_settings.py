@@ -110,7 +110,7 @@ def find_setting(
         if isinstance(noise, str)
         else checked(NoiseSpec, noise, where=name),
         network=parse.network(texts["network"], {}),
-        **({"epochs": texts["epochs"]} if "epochs" in texts else {}),
+        **{key: texts[key] for key in ("epochs", "compute") if key in texts},
     )
     own = texts.get("options", {}), texts.get("own_options", {})
     return Setting(name, base, texts.get("searched"), *own)
