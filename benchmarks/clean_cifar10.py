@@ -3,8 +3,9 @@
     python -m benchmarks clean_cifar10 --cifar DIR --network narrow_resnet --epochs 30
 
 The training is an ordinary run folder: the same command goes on with a run that was stopped, and
-only prints a run that is finished. `--set` gives options of cross entropy and of the network, as in
-`ulc train`, such as sgd.lr=0.1 or network.width=16; other options are those of the preset.
+only prints a run that is finished. `--set` gives options of cross entropy, of the network and of
+how it computes, as in `ulc train`: sgd.lr=0.1, network.width=16, compute.precision=bfloat16. Other
+options are those of the preset.
 """
 
 import argparse
@@ -75,6 +76,7 @@ def make_spec(options: argparse.Namespace) -> RunSpec:
     """Make the spec of the run, with the preset of CIFAR-10 below the options."""
     settings = parse.settings(options.set)
     network = parse.network(options.network, settings.pop("network", {}))
+    compute = parse.compute(settings.pop("compute", None))
     spec = RunSpec(
         data=DataSpec(source="cifar10", path=str(Path(options.cifar).absolute())),
         network=network,
@@ -82,6 +84,7 @@ def make_spec(options: argparse.Namespace) -> RunSpec:
         options=settings,
         epochs=options.epochs,
         seed=options.seed,
+        compute=compute,
     )
     return with_preset(spec)
 
