@@ -148,7 +148,6 @@ def test_the_loss_of_a_step_by_hand(monkeypatch):
         toy_data("vector", (8, 4, 2)), mixup_alpha=0.0, dropout=0.0, cross_fitted=False
     )
     algorithm.trust[:] = torch.linspace(0.2, 0.9, 14)
-    algorithm.posterior[:] = 1 / K
     algorithm.log_prediction[:] = -math.log(K)
     outputs = []
     for learner in algorithm.members:

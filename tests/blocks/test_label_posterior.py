@@ -32,9 +32,10 @@ def simulate(rows=6000, *, spread=0.6, seed=0):
 def fit(probability, given, *, verified=None, updates=5, **options):
     """A model and its posterior, fitted until it settles."""
     model = AnchoredConfusion(probability.shape[1], CPU, **options)
+    examples = (probability.clamp(min=1e-30).log(), given, verified)
     for _ in range(updates):
-        posterior = model.update(probability.clamp(min=1e-30).log(), given, verified)
-    return model, posterior
+        model.update(*examples)
+    return model, model.posterior_of(*examples)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,8 @@ def test_a_fit_starts_from_the_last_one(simulated):
     probability, given, _ = simulated
     model, posterior = fit(probability, given, updates=10)
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    again = model.update(probability.log(), given, None)
+    model.update(probability.log(), given, None)
+    again = model.posterior_of(probability.log(), given, None)
     torch.testing.assert_close(again, posterior, rtol=0, atol=0.01)
     assert (int(state.pop("updates")), int(model.updates)) == (10, 11)
     for name, value in state.items():
@@ -198,7 +200,8 @@ def test_whatever_the_predictions_it_gives_distributions(rows, anchored):
     given = torch.tensor([label for _, label in rows])
     model = AnchoredConfusion(4, CPU, anchored=anchored)
     for _ in range(2):
-        posterior = model.update(logs, given, None)
+        model.update(logs, given, None)
+    posterior = model.posterior_of(logs, given, None)
     assert posterior.isfinite().all()
     assert (posterior >= 0).all()
     torch.testing.assert_close(posterior.sum(1), torch.ones(len(rows)), rtol=0, atol=1e-4)

@@ -31,8 +31,8 @@ def fit(probability, given, certain=None, **options):
     model = AnchoredConfusion(K, torch.device("cpu"), dtype=torch.float64, **options)
     logs = torch.tensor(np.maximum(probability, 1e-30)).log()
     verified = None if certain is None else torch.tensor(certain)
-    posterior = model.update(logs, torch.tensor(given), verified)
-    return model.stored(), posterior.numpy()
+    model.update(logs, torch.tensor(given), verified)
+    return model.stored(), model.posterior_of(logs, torch.tensor(given), verified).numpy()
 
 
 def score(model, probability, given):
@@ -100,7 +100,8 @@ def test_single_precision_finds_the_same_noise():
     probability, given, _ = simulate(3000, slope=2.0)
     model = AnchoredConfusion(K, torch.device("cpu"))
     logs = torch.tensor(np.maximum(probability, 1e-30)).log().float()
-    single = model.update(logs, torch.tensor(given), None)
+    model.update(logs, torch.tensor(given), None)
+    single = model.posterior_of(logs, torch.tensor(given), None)
     assert single.dtype == torch.float32
     _, double = fit(probability, given)
     np.testing.assert_allclose(single, double, atol=1e-3)

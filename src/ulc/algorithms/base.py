@@ -85,7 +85,7 @@ class Algorithm(nn.Module, ABC):
 
         By default the clean probability of a label is its predicted probability.
         """
-        return Judgement.of(array(self.predictions()), array(self.data.given))
+        return Judgement.of(own_array(self.predictions()), array(self.data.given))
 
     def learned_prior(self, judgement: Judgement) -> Floats:
         """(K,) class frequencies that the predictions assume; a balanced prior divides by them.
@@ -148,3 +148,8 @@ def default_device(device: torch.device) -> AbstractContextManager[object]:
 def array(tensor: Tensor) -> NDArray[Any]:
     """A copy of a tensor as an array."""
     return tensor.detach().cpu().numpy().copy()
+
+
+def own_array(tensor: Tensor) -> NDArray[Any]:
+    """A tensor that nothing else uses, as an array; it is not copied."""
+    return tensor.detach().cpu().numpy()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from ulc.algorithms.base import Algorithm, array
+from ulc.algorithms.base import Algorithm, array, own_array
 from ulc.blocks.averages import Record
 from ulc.blocks.dividing import draw_folds, likeliest_of_each_class
 from ulc.blocks.generalisation import evenly_spaced, generalisation_gap
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 MOST_COMPARED = 4096  # labels by which the generalisation gap is measured
+ROWS_AT_ONCE = 1024  # rows whose entropies are computed at once
 CROSSED_AGAIN = 5  # networks share labels until the gap is so many times `allowed_gap`
 
 
@@ -86,7 +87,6 @@ class ULCPlus(Algorithm):
     memorising: Tensor
     fold: Tensor
     trust: Tensor
-    posterior: Tensor
     log_prediction: Tensor
     learned: Tensor
 
@@ -100,13 +100,12 @@ class ULCPlus(Algorithm):
         count, classes, device = len(data), data.num_classes, data.given.device
         priors = priors_of_networks(classes, row_noise=config.row_noise)
         self.confusion = AnchoredConfusion(classes, device, anchored=config.anchored, priors=priors)
-        unknown = torch.full((count, classes), torch.nan, device=device)
         fold = draw_folds(data.given, data.first_copy, config.folds)
         self.register_buffer("memorising", torch.tensor(True, device=device))
         self.register_buffer("fold", fold)
-        self.register_buffer("trust", unknown[:, 0].clone())
-        self.register_buffer("posterior", unknown.clone())
-        self.register_buffer("log_prediction", unknown.clone())
+        self.register_buffer("trust", torch.full((count,), torch.nan, device=device))
+        unknown = torch.full((count, classes), torch.nan, device=device)
+        self.register_buffer("log_prediction", unknown)
         self.register_buffer("learned", torch.full((classes,), 1 / classes, device=device))
 
     def train_epoch(self, epoch: int) -> Record:
@@ -182,12 +181,10 @@ class ULCPlus(Algorithm):
         return not bool(self.trust.isnan().any())
 
     def update_trust(self) -> Record:
-        """Compute ŷ, posterior and trust of every label; return what to record."""
-        given = self.data.given
+        """Compute ŷ and trust of every label; return what to record."""
         self.update_predictions()
-        posterior = self.confusion.update(self.log_prediction, given, self.certain_labels())
-        self.posterior.copy_(posterior)
-        self.trust.copy_(self.posterior.gather(1, given[:, None]).squeeze(1))
+        certain = self.certain_labels()
+        self.trust.copy_(self.confusion.update(self.log_prediction, self.data.given, certain))
         correct = self.confusion.transition.diagonal()
         return {
             "trusted": float((self.trust >= self.threshold).float().mean()),
@@ -222,17 +219,18 @@ class ULCPlus(Algorithm):
 
         Each batch goes to its place at once, so that N × K numbers are kept once.
         """
-        total = None if self.judges_apart else torch.zeros_like(self.log_prediction)
+        kept, apart = self.log_prediction, self.judges_apart
+        if not apart:
+            kept.zero_()
         for number, learner in enumerate(self.members):
             for index, predicted in self.predict_training_set(learner):
-                if total is None:
+                if apart:
                     own = (self.fold[index] == number)[:, None]
-                    self.log_prediction[index] = predicted.where(own, self.log_prediction[index])
+                    kept[index] = predicted.where(own, kept[index])
                 else:
-                    total[index] += predicted.exp()
-        if total is not None:
-            mean = total / len(self.members)
-            self.log_prediction.copy_(mean.clamp(min=1e-30).log())
+                    kept[index] += predicted.exp()
+        if not apart:
+            kept.div_(len(self.members)).clamp_(min=1e-30).log_()
 
     def predict_training_set(self, learner: Learner) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield positions of a batch, and (B, K) log of the network's integrated predictions.
@@ -302,17 +300,23 @@ class ULCPlus(Algorithm):
         return rows if len(rows) >= 2 else torch.arange(len(weight), device=weight.device)
 
     def judge(self) -> Judgement:
-        """Judge by the posterior; during warm-up, by the prediction."""
+        """Judge by the posterior; during warm-up, by the prediction.
+
+        The posterior is computed anew: all that it depends on has stayed as `update_trust` left it.
+        """
         if not self.has_judged:
             return super().judge()
+        logs, given = self.log_prediction, self.data.given
         unknown = torch.full_like(self.trust, torch.nan)
+        entropies = [normalised_entropy(part) for part in logs.split(ROWS_AT_ONCE)]
+        posterior = self.confusion.posterior_of(logs, given, self.certain_labels())
         return Judgement(
-            given=array(self.data.given),
+            given=array(given),
             clean_probability=array(self.trust),
-            prediction=array(self.log_prediction.exp()),
-            epistemic=array(normalised_entropy(self.log_prediction)),
+            prediction=own_array(logs.exp()),
+            epistemic=array(torch.cat(entropies)),
             aleatoric=array(unknown),
-            posterior=array(self.posterior),
+            posterior=own_array(posterior),
             score_kind="posterior",
         )
 

@@ -66,8 +66,7 @@ class ClassGuard(nn.Module):
         """
         given, unknown, self.observed = self.data.given, [], []
         for model, own in zip(self.models, integrated, strict=True):
-            posterior = model.update(own.log_probability, given, self.data.verified)
-            right = posterior.gather(1, given[:, None]).squeeze(1)
+            right = model.update(own.log_probability, given, self.data.verified)
             self.observed.append(Observed(right, own.prediction.mean(0)))
             likeliest = torch.bincount(own.log_probability.argmax(1), minlength=len(self.alignment))
             unknown.append((likeliest < UNKNOWN * model.frequency * len(given)).sum())

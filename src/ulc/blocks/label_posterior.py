@@ -5,6 +5,7 @@ resembles. A confusion matrix alone explains such labels by unsure predictions, 
 """
 
 import math
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
@@ -103,17 +104,16 @@ class AnchoredConfusion(nn.Module):
 
     @torch.no_grad()
     def update(self, log_prediction: Tensor, given: Tensor, verified: Tensor | None) -> Tensor:
-        """Fit the model, starting from the last fit; return the (N, K) posterior.
+        """Fit the model, starting from the last fit; return (N,) posteriors of the given labels.
 
         log_prediction: (N, K) log q; verified: (N,) mask of labels that are surely right, or None
         """
         examples = Examples(log_prediction, given, verified)
         shares = torch.bincount(given, minlength=len(self.factor)).to(self.factor) / len(given)
-        posterior = torch.empty_like(log_prediction)
         self.centre_difficulty(examples)
         for _ in range(LATER_STEPS if self.updates else MAX_STEPS):
             before = self.parameters_now()
-            sums = self.expect(examples, posterior)
+            sums = self.expect(examples)
             right, total = sums.counts.trace(), sums.counts.sum()
             correct = (right + PSEUDO_COUNT_CORRECT_POOLED) / (total + PSEUDO_COUNT_CORRECT_POOLED)
             pooled = (1 - correct).clamp(min=SMALLEST_ERROR)
@@ -127,8 +127,22 @@ class AnchoredConfusion(nn.Module):
                 break
         self.updates.add_(1)
         from_first(self)
-        self.expect(examples, posterior)
+        trust = [found.gather(1, labels[:, None]) for found, labels in self.posteriors(examples)]
+        return torch.cat(trust).squeeze(1)
+
+    @torch.no_grad()
+    def posterior_of(self, logs: Tensor, given: Tensor, verified: Tensor | None) -> Tensor:
+        """(N, K) posterior by the last fit; logs: (N, K) log q; the others as for `update`."""
+        posterior, place = torch.empty_like(logs), 0
+        for found, labels in self.posteriors(Examples(logs, given, verified)):
+            posterior[place : place + len(labels)] = found
+            place += len(labels)
         return posterior
+
+    def posteriors(self, examples: Examples) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the (B, K) posterior of each piece of the examples, and its given labels."""
+        for logs, given, verified in examples.pieces():
+            yield self.posterior(self.row_terms(logs), given, verified), given
 
     def parameters_now(self) -> Tensor:
         """Entries of C, log a, b and γ in one vector."""
@@ -144,18 +158,15 @@ class AnchoredConfusion(nn.Module):
         self.log_odds.add_(self.slope * (mean - self.difficulty))
         self.difficulty.copy_(mean)
 
-    def expect(self, examples: Examples, posterior: Tensor) -> ExpectedSums:
-        """Expectation step of EM: write the (N, K) posterior, return what the other steps need.
+    def expect(self, examples: Examples) -> ExpectedSums:
+        """Expectation step of EM: what the other steps need of the posterior.
 
         All operations on one piece of the examples follow each other, while it is in a cache.
         """
-        sums, place = ExpectedSums.zeros(self.pairs), 0
+        sums = ExpectedSums.zeros(self.pairs)
         for logs, given, verified in examples.pieces():
             rows = self.row_terms(logs)
-            found = self.posterior(rows, given, verified)
-            posterior[place : place + len(given)] = found
-            place += len(given)
-            sums.add(rows, given, found, self.pairs)
+            sums.add(rows, given, self.posterior(rows, given, verified), self.pairs)
         return sums
 
     def expected_class(self, logs: Tensor) -> Tensor:
