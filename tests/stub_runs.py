@@ -33,6 +33,7 @@ def judged_run(data: DataSpec, suspicious: dict[int, str], name="run", **change)
     if source.ids is not None:
         folder.write_json("ids.json", list(source.ids))
     judgement = Judgement(source.labels, clean, prediction, nothing, nothing)
+    judgement.settle(0.5, source.verified)
     LabelFiles(
         judgement, source.class_names, 0.5, source.ids, source.verified, source.inputs
     ).write(folder)

@@ -24,6 +24,7 @@ from ulc.auditing.judging import (
     ONE_JUDGE,
     TWO_JUDGES,
     AuditJudgement,
+    Rows,
     fit_confusion,
     for_model,
     judge_audit_labels,
@@ -113,8 +114,9 @@ def test_a_confusion_model_of_many_rows_is_fitted_to_a_sample(monkeypatch):
     )
     classes = 100
     for rows in (3_000, 7_000):
-        probability = np.full((rows, classes), 1 / classes)
-        fit_confusion(probability, np.arange(rows) % classes, np.zeros(rows, bool), ONE_JUDGE)
+        probability = np.full((rows + 1, classes), 1 / classes)
+        given, certain = np.arange(rows + 1) % classes, np.zeros(rows + 1, bool)
+        fit_confusion(probability, Rows(given, np.arange(rows), certain), ONE_JUDGE)
     assert sizes == [3_000, MOST_PROBABILITIES // classes]
 
 
@@ -140,7 +142,7 @@ def test_labels_are_judged_by_those_who_have_not_learned_them(staged, monkeypatc
     assert (judged.confusion == judged.network_confusion) is not second
     assert judged.frequency == pytest.approx(theirs.select(learned).class_prior)
     assert judgement.score_kind == "posterior"
-    believed = judged.labels.judgement_with_verified.clean_probability
+    believed = judgement.clean_probability
     assert (believed[:2] == 1).all()  # verified
     assert judged.noise_rate == pytest.approx(1 - believed.mean())
     low, high = judged.noise_interval
@@ -224,7 +226,7 @@ def test_two_judges_of_many_rows_have_priors_of_their_own(staged, monkeypatch):
     monkeypatch.setattr(judging, "ENOUGH_ROWS", len(staged.data.prepared.learned))
     fitted = []
     monkeypatch.setattr(
-        judging, "fit_confusion", lambda *given: fitted.append(given[3]) or fit_confusion(*given)
+        judging, "fit_confusion", lambda *given: fitted.append(given[2]) or fit_confusion(*given)
     )
     judge_audit_labels(staged.robust, staged.data.prepared)
     assert fitted == [ONE_JUDGE, TWO_JUDGES]
@@ -277,7 +279,7 @@ def test_a_mean_is_significant_beyond_its_standard_error():
 def test_the_interval_of_the_noise_rate_stays_within_0_and_1():
     def judged(rate):
         clean = SimpleNamespace(clean_probability=np.full(4, 1 - rate))
-        labels = SimpleNamespace(judgement_with_verified=clean)
+        labels = SimpleNamespace(judgement=clean)
         return AuditJudgement(labels, None, None, EVEN).noise_interval
 
     assert judged(0.01) == pytest.approx((0, 0.0275))

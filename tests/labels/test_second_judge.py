@@ -40,7 +40,7 @@ def test_scores_are_those_of_regressions_that_leave_the_row_and_its_copies_out()
     for row in (0, 5, 70, 149):
         kept = first_copy != first_copy[row]
         matrix = every[kept].T @ every[kept] + penalty * np.eye(40)
-        weights = np.linalg.solve(matrix, every[kept].T @ targets.centred[kept])
+        weights = np.linalg.solve(matrix, every[kept].T @ targets.centred(kept))
         assert scores[row] == pytest.approx(every[row] @ weights, abs=1e-3)
 
 

@@ -26,6 +26,7 @@ def written(judgement, **more):
     """The files that are written, and health.json."""
     folder = RunFolder(Path("run"))
     folder.path.mkdir()
+    judgement.settle(0.5, more.get("verified"), more.get("nearly_empty"))
     LabelFiles(judgement, ["a", "b"], 0.5, **more).write(folder)
     names = {path.name for path in folder.path.iterdir()} - {"checksums.json", "labels.parquet"}
     return names, json.loads((folder.path / "health.json").read_text())
@@ -33,9 +34,10 @@ def written(judgement, **more):
 
 def test_verified_labels_are_certain_and_the_others_stay(judgement):
     verified = np.array([True, False, False, True])
-    files = LabelFiles(judgement, ["a", "b"], 0.5, verified=verified)
-    assert files.judgement_with_verified.clean_probability.tolist() == [1, 0.2, 0.2, 1]
-    assert LabelFiles(judgement, ["a", "b"], 0.5).judgement_with_verified is judgement
+    judgement.settle(0.5)
+    assert judgement.clean_probability.tolist() == [0.2] * 4
+    judgement.settle(0.5, verified=verified)
+    assert judgement.clean_probability.tolist() == [1, 0.2, 0.2, 1]
 
 
 def test_without_inputs_nothing_is_said_of_copies_or_odd_rows(judgement):

@@ -12,7 +12,7 @@ from ulc.auditing.trainings import HeldOutRun
 from ulc.blocks.label_posterior import AnchoredConfusion
 from ulc.blocks.noise_priors import Priors
 from ulc.data.prepare import Prepared
-from ulc.labels.confusion import ConfusionModel
+from ulc.labels.confusion import ConfusionModel, pieces
 from ulc.labels.files import LabelFiles
 from ulc.labels.second_judge import judge_by_kernel, pool
 from ulc.typing import Floats, Integers
@@ -49,7 +49,7 @@ class AuditJudgement:
     @property
     def noise_rate(self) -> float:
         """Expected share of wrong labels: `noise_rate` in audit.json."""
-        return float(1 - self.labels.judgement_with_verified.clean_probability.mean())
+        return float(1 - self.labels.judgement.clean_probability.mean())
 
     @property
     def noise_interval(self) -> tuple[float, float]:
@@ -70,24 +70,24 @@ def judge_audit_labels(robust: HeldOutRun, prepared: Prepared) -> AuditJudgement
     all.
     """
     judgement = robust.folder.judgement
-    given, learned = judgement.given, prepared.learned
-    frequency = judgement.select(learned).class_prior
-    prediction = judgement.prediction.copy()
-    if prepared.held_out is not None:
-        prediction[prepared.held_out.positions] = robust.under_prior(frequency)
+    frequency = judgement.class_prior_among(prepared.learned)
     certain = find_certain(judgement.clean_probability, prepared)
-    alone = Judges.fit(prediction, given, learned, certain, ONE_JUDGE)
-    judges, vectors = alone, len(prepared.all_rows.preprocessing.shape) == 1
+    judgement = replace(judgement, posterior=None)  # N × K numbers that are not needed any more
+    if prepared.held_out is not None:
+        judgement.prediction[prepared.held_out.positions] = robust.under_prior(frequency)
+    rows = Rows(judgement.given, prepared.learned, certain)
+    judges, vectors = Judges.fit(judgement.prediction, rows, ONE_JUDGE), is_vectors(prepared)
+    network_confusion = judges.confusion
     if vectors:
-        pooled = pool(prediction, judge_rows_by_kernel(prepared, given, prediction.shape[1]))
-        priors = TWO_JUDGES if len(learned) >= ENOUGH_ROWS else ONE_JUDGE
-        both = Judges.fit(pooled, given, learned, certain, priors)
-        if not is_significantly_negative(both.log_likelihood - alone.log_likelihood):
-            judges = both
-    posterior = judges.confusion.posterior(judges.prediction, given)
-    posterior[certain] = np.eye(posterior.shape[1], dtype=posterior.dtype)[given[certain]]
+        judges = judges.with_second(prepared, rows)
+    # From here on, the predictions of those who do not judge are not in memory any more.
+    judgement = replace(judgement, prediction=judges.prediction)
+    posterior = judges.confusion.posterior(judges.prediction, judgement.given)
+    judgement = judgement.with_posterior(posterior)
+    judgement.set_clean(certain, 1)
+    judgement.settle(THRESHOLD, prepared.verified, prepared.nearly_empty)
     labels = LabelFiles(
-        replace(judgement, prediction=judges.prediction).with_posterior(posterior),
+        judgement,
         prepared.class_names,
         THRESHOLD,
         prepared.ids,
@@ -96,7 +96,25 @@ def judge_audit_labels(robust: HeldOutRun, prepared: Prepared) -> AuditJudgement
         prepared.nearly_empty,
         odd_rows=vectors,
     )
-    return AuditJudgement(labels, judges.confusion, alone.confusion, frequency)
+    return AuditJudgement(labels, judges.confusion, network_confusion, frequency)
+
+
+def is_vectors(prepared: Prepared) -> bool:
+    """Whether the inputs are vectors; else they are images."""
+    return len(prepared.all_rows.preprocessing.shape) == 1
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is known of the N rows without any prediction.
+
+    given: (N,) labels as they came; certain: (N,) mask of the labels that are not judged
+    learned: (M,) positions of the rows that ULC+ learned
+    """
+
+    given: Integers
+    learned: Integers
+    certain: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -111,18 +129,21 @@ class Judges:
     log_likelihood: Floats
 
     @classmethod
-    def fit(
-        cls,
-        prediction: Floats,
-        given: Integers,
-        learned: Integers,
-        certain: NDArray[np.bool_],
-        priors: Priors,
-    ) -> Self:
-        """Fit the confusion model to the learned rows."""
-        rows, labels = prediction[learned], given[learned]
-        confusion = fit_confusion(rows, labels, certain[learned], priors)
-        return cls(prediction, confusion, confusion.log_likelihood(rows, labels))
+    def fit(cls, prediction: Floats, rows: Rows, priors: Priors) -> Self:
+        """Fit the confusion model to the learned rows; they are copied in pieces."""
+        confusion = fit_confusion(prediction, rows, priors)
+        learned, classes = rows.learned, prediction.shape[1]
+        parts = [learned[piece] for piece in pieces(len(learned), classes)]
+        logs = [confusion.log_likelihood(prediction[part], rows.given[part]) for part in parts]
+        return cls(prediction, confusion, np.concatenate(logs))
+
+    def with_second(self, prepared: Prepared, rows: Rows) -> Self:
+        """These judges and the second one, unless these are significantly better alone."""
+        said = judge_rows_by_kernel(prepared, rows.given, self.prediction.shape[1])
+        priors = TWO_JUDGES if len(rows.learned) >= ENOUGH_ROWS else ONE_JUDGE
+        both = self.fit(pool(self.prediction, said), rows, priors)
+        worse = is_significantly_negative(both.log_likelihood - self.log_likelihood)
+        return self if worse else both
 
 
 def judge_rows_by_kernel(prepared: Prepared, given: Integers, classes: int) -> Floats:
@@ -142,18 +163,16 @@ def find_certain(clean_probability: Floats, prepared: Prepared) -> NDArray[np.bo
     return certain if prepared.verified is None else certain | prepared.verified
 
 
-def fit_confusion(
-    probability: Floats, given: Integers, certain: NDArray[np.bool_], priors: Priors
-) -> ConfusionModel:
-    """A confusion model fitted to the rows, or to a random sample where there are many."""
-    most = max(FEWEST_ROWS, MOST_PROBABILITIES // probability.shape[1])
-    rows: slice | Integers = slice(None)
-    if len(given) > most:
-        rows = np.random.default_rng(0).choice(len(given), most, replace=False)
-    logs = np.log(np.maximum(probability[rows], 1e-30, dtype=np.float64))
-    cpu, float64 = torch.device("cpu"), torch.float64
-    confusion = AnchoredConfusion(probability.shape[1], cpu, priors=priors, dtype=float64)
-    confusion.update(*map(torch.from_numpy, (logs, given[rows], certain[rows])))
+def fit_confusion(probability: Floats, rows: Rows, priors: Priors) -> ConfusionModel:
+    """A confusion model fitted to the learned rows, or to a random sample where there are many."""
+    classes, chosen = probability.shape[1], rows.learned
+    most = max(FEWEST_ROWS, MOST_PROBABILITIES // classes)
+    if len(chosen) > most:
+        chosen = np.random.default_rng(0).choice(chosen, most, replace=False)
+    logs = np.log(np.maximum(probability[chosen], 1e-30, dtype=np.float64))
+    confusion = AnchoredConfusion(classes, torch.device("cpu"), priors=priors, dtype=torch.float64)
+    known = (rows.given[chosen], rows.certain[chosen])
+    confusion.update(*map(torch.from_numpy, (logs, *known)))
     return confusion.stored()
 
 

@@ -52,7 +52,7 @@ def summarise_audit(results: AuditResults) -> dict[str, Any]:
     summary: dict[str, Any] = results.handed_over.run.read_json("summary.json")
     truth = results.data.prepared.all_truth
     if truth.train is not None:
-        judgement = results.judgement.labels.judgement_with_verified
+        judgement = results.judgement.labels.judgement
         summary["labels"] = score_judgement(judgement, truth.train, truth.small, THRESHOLD)
     return summary
 

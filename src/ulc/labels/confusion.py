@@ -154,7 +154,7 @@ class ConfusionModel(Spec):
     def posterior(self, probability: Floats, given: Integers) -> Floats:
         """(N, K) P(true | x, given) by Bayes' rule: q_i(k) · C_i[k, given_i], normalised."""
         posterior = np.empty(probability.shape, np.float32)
-        for piece in pieces(probability):
+        for piece in pieces(*probability.shape):
             expected = self.expected(probability[piece])
             joint = np.maximum(expected * self.likelihood(expected, given[piece]), 1e-300)
             posterior[piece] = joint / joint.sum(1, keepdims=True)
@@ -163,7 +163,7 @@ class ConfusionModel(Spec):
     def log_likelihood(self, probability: Floats, given: Integers) -> Floats:
         """(N,) log P(given_i | x_i)."""
         logs = np.empty(len(given))
-        for piece in pieces(probability):
+        for piece in pieces(*probability.shape):
             expected = self.expected(probability[piece])
             joint = expected * self.likelihood(expected, given[piece])
             logs[piece] = np.log(np.maximum(joint.sum(1), 1e-300))
@@ -174,10 +174,10 @@ class ConfusionModel(Spec):
         return float(1 - self.posterior(probability, given)[np.arange(len(given)), given].mean())
 
 
-def pieces(probability: Floats) -> Iterator[slice]:
+def pieces(rows: int, classes: int) -> Iterator[slice]:
     """Slices of the rows of an (N, K) array, each with at most `NUMBERS_AT_ONCE` numbers."""
-    size = max(1, NUMBERS_AT_ONCE // probability.shape[1])
-    for start in range(0, len(probability), size):
+    size = max(1, NUMBERS_AT_ONCE // classes)
+    for start in range(0, rows, size):
         yield slice(start, start + size)
 
 

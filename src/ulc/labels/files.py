@@ -20,6 +20,7 @@ from ulc.storage.run_folder import RunFolder
 class LabelFiles:
     """A judgement on the labels of N rows, and the data for the files about it.
 
+    judgement: settled (`Judgement.settle`): verified labels are certain, empty rows no issues
     threshold: labels with at least this clean probability are trusted
     ids: names of the rows in the source; None: their positions
     verified: (N,) mask of the labels that a person checked; None: the data do not say
@@ -39,23 +40,14 @@ class LabelFiles:
     odd_rows: bool = False
     other_health: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def judgement_with_verified(self) -> Judgement:
-        """The judgement, with clean probability 1 for verified labels; empty rows are no issues."""
-        judgement = self.judgement
-        if self.nearly_empty is not None and self.nearly_empty.any():
-            judgement = judgement.without_evidence(self.nearly_empty, self.threshold)
-        return judgement if self.verified is None else judgement.with_verified(self.verified)
-
     def write(self, folder: RunFolder) -> None:
         """Write all files about labels.
 
         These are judgement.npz, labels.csv, labels.parquet (if pyarrow is installed),
         corrected.csv, health.json and, if `verified` is not None, verified.json.
         """
-        judgement = self.judgement_with_verified
-        folder.write_arrays("judgement.npz", judgement.stored())
-        shared = (judgement, self.class_names, self.threshold)
+        folder.write_arrays("judgement.npz", self.judgement.stored())
+        shared = (self.judgement, self.class_names, self.threshold)
         table = label_columns(*shared, self.ids, self.verified)
         folder.write("labels.csv", as_csv(table))
         if find_spec("pyarrow") is not None:

@@ -62,6 +62,13 @@ class Judgement:
         prior = self.corrected.mean(0)
         return prior / prior.sum()
 
+    def class_prior_among(self, rows: Integers) -> Floats:
+        """(K,) class frequencies among the corrected labels of these rows, which are not copied."""
+        among = np.zeros((len(self.given), 1), bool)
+        among[rows] = True
+        prior = self.corrected.sum(0, where=among) / len(rows)
+        return prior / prior.sum()
+
     @property
     def loss(self) -> Floats:
         """(N,) cross entropy of the given labels: −log of their predicted probability."""
@@ -80,29 +87,56 @@ class Judgement:
 
     def with_verified(self, verified: NDArray[np.bool_]) -> Self:
         """The same judgement, with clean probability 1 for the labels of the (N,) mask."""
-        clean = np.where(verified, 1, self.clean_probability).astype(self.clean_probability.dtype)
-        if self.posterior is None:
-            return replace(self, clean_probability=clean)
-        posterior = self.posterior.copy()
-        posterior[verified] = 0
-        posterior[verified, self.given[verified]] = 1
-        return replace(self, clean_probability=clean, posterior=posterior)
+        judgement = self.copy()
+        judgement.set_clean(verified, 1)
+        return judgement
 
     def without_evidence(self, rows: NDArray[np.bool_], threshold: float) -> Self:
-        """The same judgement, in which the labels of the (N,) mask are no issues.
+        """The same judgement, in which the labels of the (N,) mask are no issues."""
+        judgement = self.copy()
+        judgement.believe(rows, threshold)
+        return judgement
+
+    def copy(self) -> Self:
+        """The same judgement, whose clean probabilities and posterior can be changed."""
+        posterior = None if self.posterior is None else self.posterior.copy()
+        clean = self.clean_probability.copy()
+        return replace(self, clean_probability=clean, posterior=posterior)
+
+    def settle(
+        self,
+        threshold: float,
+        verified: NDArray[np.bool_] | None = None,
+        nearly_empty: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Believe, in place, what needs no model: verified labels, and those of empty rows.
+
+        threshold: lowest clean probability of empty rows
+        verified, nearly_empty: (N,) masks of such labels and rows; None: there are none
+        """
+        if nearly_empty is not None and nearly_empty.any():
+            self.believe(nearly_empty, threshold)
+        if verified is not None:
+            self.set_clean(verified, 1)
+
+    def believe(self, rows: NDArray[np.bool_], threshold: float) -> None:
+        """Let the labels of the (N,) mask be no issues, in place.
 
         Nothing is known about these rows, so each label gets the mean clean probability of the
         other rows, at least `threshold`.
         """
         others = self.clean_probability[~rows]
-        mean = max(float(others.mean()) if len(others) else 1.0, threshold)
-        clean = np.where(rows, mean, self.clean_probability).astype(self.clean_probability.dtype)
-        if self.posterior is None:
-            return replace(self, clean_probability=clean)
-        posterior = self.posterior.copy()
-        posterior[rows] = (1 - mean) / max(posterior.shape[1] - 1, 1)
-        posterior[rows, self.given[rows]] = mean
-        return replace(self, clean_probability=clean, posterior=posterior)
+        self.set_clean(rows, max(float(others.mean()) if len(others) else 1.0, threshold))
+
+    def set_clean(self, rows: NDArray[np.bool_], clean: float) -> None:
+        """Set the clean probability of the labels of the (N,) mask, in place.
+
+        In the posterior, the rest is spread evenly over the other classes.
+        """
+        self.clean_probability[rows] = clean
+        if self.posterior is not None:
+            self.posterior[rows] = (1 - clean) / max(self.posterior.shape[1] - 1, 1)
+            self.posterior[rows, self.given[rows]] = clean
 
     def with_posterior(self, posterior: Floats) -> Self:
         """The same judgement, with labels scored by the (N, K) posterior of a confusion model."""

@@ -51,32 +51,52 @@ class FourierFeatures:
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Yield all features, block by block, with the rows of each block."""
-        for start in range(0, len(self.inputs), BLOCK):
-            rows = slice(start, start + BLOCK)
+        for rows in blocks(len(self.inputs)):
             yield rows, self.of(rows)
 
 
 @dataclass(frozen=True)
 class Targets:
-    """Centred labels, summed over the copies of a row, which are left out together.
+    """One-hot labels minus their mean, and sums over the copies of a row, left out together.
 
-    centred: (N, K) one-hot labels minus their mean
-    sums: (N, K) sum of `centred` over all copies of the row; sizes: (N,) number of copies
+    Both are made for the rows that are asked for, so no N × K numbers are kept.
+
+    given: (N,) labels; mean: (K,) of the one-hot labels; sizes: (N,) number of copies of the row
+    group: (N,) number of the row's group of copies; -1: there is no other copy
+    group_sums: (G, K) sum of the centred labels of each group
     """
 
-    centred: Floats
-    sums: Floats
+    given: Integers
+    mean: Floats
     sizes: Floats
+    group: Integers
+    group_sums: Floats
 
     @classmethod
     def of(cls, given: Integers, classes: int, first_copy: Integers) -> Self:
         """Targets of (N,) labels; first_copy: (N,) position of the first row with equal inputs."""
-        one_hot = np.eye(classes, dtype=np.float32)[given]
-        centred = one_hot - one_hot.mean(0)
-        sums = np.zeros_like(centred)
-        np.add.at(sums, first_copy, centred)
-        sizes = np.bincount(first_copy, minlength=len(given)).astype(np.float32)
-        return cls(centred, sums[first_copy], sizes[first_copy])
+        mean = (np.bincount(given, minlength=classes) / len(given)).astype(np.float32)
+        sizes = np.bincount(first_copy, minlength=len(given))[first_copy].astype(np.float32)
+        copied = np.flatnonzero(sizes > 1)
+        firsts, numbers = np.unique(first_copy[copied], return_inverse=True)
+        group, sums = np.full(len(given), -1), np.zeros((len(firsts), classes), np.float32)
+        group[copied] = numbers
+        targets = cls(given, mean, sizes, group, sums)
+        for block in blocks(len(copied)):
+            np.add.at(sums, numbers[block], targets.centred(copied[block]))
+        return targets
+
+    def centred(self, rows: slice | Integers) -> Floats:
+        """(M, K) one-hot labels of rows minus the mean of all."""
+        centred: Floats = (self.given[rows][:, None] == np.arange(len(self.mean))) - self.mean
+        return centred
+
+    def sums(self, rows: slice | Integers) -> Floats:
+        """(M, K) sum of the centred labels over all copies of each row."""
+        sums, group = self.centred(rows), self.group[rows]
+        copied = group >= 0
+        sums[copied] = self.group_sums[group[copied]]
+        return sums
 
     def without_own(self, scores: Floats, leverage: Floats, rows: slice | Integers) -> Floats:
         """(M, K) scores of rows by a regression without the row and its copies.
@@ -84,7 +104,7 @@ class Targets:
         With leverage h, sum S and m copies it is (scores − h·S) / (1 − m·h).
         """
         left = np.maximum(1 - self.sizes[rows] * leverage, 1e-6)[:, None]
-        without: Floats = (scores - leverage[:, None] * self.sums[rows]) / left
+        without: Floats = (scores - leverage[:, None] * self.sums(rows)) / left
         return without
 
 
@@ -105,10 +125,10 @@ class Ridge:
     def fit(cls, features: FourierFeatures, targets: Targets) -> Self:
         """Sum Z'Z and Z'Y over all rows, and decompose."""
         gram = np.zeros((FEATURES, FEATURES))
-        moments = np.zeros((FEATURES, targets.centred.shape[1]))
+        moments = np.zeros((FEATURES, len(targets.mean)))
         for rows, block in features.blocks():
             gram += block.T @ block
-            moments += block.T @ targets.centred[rows]
+            moments += block.T @ targets.centred(rows)
         values, vectors = np.linalg.eigh(gram)
         vectors = vectors.astype(np.float32)
         return cls(features, targets, np.maximum(values, 0), vectors, vectors.T @ moments)
@@ -122,10 +142,10 @@ class Ridge:
 
     def choose_penalty(self) -> float:
         """The penalty with the smallest squared error of leave-one-out scores (PRESS)."""
-        count = len(self.targets.centred)
+        count = len(self.targets.given)
         rows = np.random.default_rng(0).choice(count, min(count, PENALTY_ROWS), replace=False)
         block = self.features.of(rows) @ self.vectors
-        wanted = self.targets.centred[rows]
+        wanted = self.targets.centred(rows)
         errors = [((self.predict(block, rows, each) - wanted) ** 2).mean() for each in PENALTIES]
         return PENALTIES[int(np.argmin(errors))]
 
@@ -141,22 +161,32 @@ def judge_by_kernel(inputs: Floats, given: Integers, classes: int, first_copy: I
     targets = Targets.of(given, classes, first_copy)
     ridge = Ridge.fit(FourierFeatures.draw(inputs), targets)
     penalty = ridge.choose_penalty()
-    scores = np.concatenate(
-        [
-            ridge.predict(block @ ridge.vectors, rows, penalty)
-            for rows, block in ridge.features.blocks()
-        ]
-    )
+    scores = np.empty((len(inputs), classes), np.float32)
+    for rows, block in ridge.features.blocks():
+        scores[rows] = ridge.predict(block @ ridge.vectors, rows, penalty)
     highest = max(float(np.quantile(scores.max(1), SURE)), 1e-6)
-    logits = scores * np.float32(np.log(ODDS * max(classes - 1, 1)) / highest)
-    logits -= logits.max(1, keepdims=True)
-    log_probability: Floats = logits - np.log(np.exp(logits).sum(1, keepdims=True))
-    return log_probability
+    scale = np.float32(np.log(ODDS * max(classes - 1, 1)) / highest)
+    for rows in blocks(len(scores)):
+        logits = scores[rows]  # log-probabilities take the place of scores
+        logits *= scale
+        logits -= logits.max(1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(1, keepdims=True))
+    return scores
 
 
 def pool(probability: Floats, log_probability: Floats) -> Floats:
-    """(N, K) normalised geometric mean of two predictions (logarithmic opinion pool)."""
-    logs = (np.log(np.maximum(probability, 1e-9)) + log_probability) / 2
-    pooled = np.exp(logs - logs.max(1, keepdims=True))
-    result: Floats = (pooled / pooled.sum(1, keepdims=True)).astype(np.float32)
-    return result
+    """(N, K) normalised geometric mean of two predictions (logarithmic opinion pool).
+
+    It takes the place of `log_probability`, so that N × K numbers are not kept once more.
+    """
+    for rows in blocks(len(probability)):
+        logs = (np.log(np.maximum(probability[rows], 1e-9)) + log_probability[rows]) / 2
+        pooled = np.exp(logs - logs.max(1, keepdims=True))
+        log_probability[rows] = pooled / pooled.sum(1, keepdims=True)
+    return log_probability
+
+
+def blocks(count: int) -> Iterator[slice]:
+    """Slices of `count` rows, each with at most `BLOCK` rows."""
+    for start in range(0, count, BLOCK):
+        yield slice(start, start + BLOCK)

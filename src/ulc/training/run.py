@@ -263,8 +263,12 @@ def judge_all_rows(training: Training) -> Judgement:
 
 
 def write_results(training: Training, folder: RunFolder, judgement: Judgement) -> None:
-    """Write the files about labels, the algorithm's outputs and the model."""
+    """Write the files about labels, the algorithm's outputs and the model.
+
+    judgement: of all rows; it is settled in place
+    """
     prepared, algorithm = training.prepared, training.algorithm
+    judgement.settle(algorithm.threshold, prepared.verified, prepared.nearly_empty)
     labels = LabelFiles(
         judgement,
         prepared.class_names,
@@ -280,4 +284,4 @@ def write_results(training: Training, folder: RunFolder, judgement: Judgement) -
     if prepared.held_out is not None:
         outputs["rows"] = prepared.learned
     folder.write_arrays("outputs.npz", outputs)
-    training.assemble_model(labels.judgement_with_verified).save(folder)
+    training.assemble_model(judgement).save(folder)
