@@ -13,7 +13,7 @@ from ulc.typing import Floats, Integers
 PSEUDO_COUNT_CORRECT = 1.0  # labels for each class, all correct
 PSEUDO_COUNT_POOLED = 30.0  # labels for each class, wrong at the pooled error rate
 PSEUDO_COUNT_CORRECT_POOLED = 10.0  # labels in the pooled error rate itself, all correct
-NUMBERS_AT_ONCE = 2**22  # of an (N, K) array; some ten arrays of as many 64-bit numbers are needed
+NUMBERS_AT_ONCE = 2**20  # of an (N, K) array; some ten arrays of as many 64-bit numbers are needed
 MAX_EM_STEPS = 100
 EM_TOLERANCE = 1e-4
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 0.25, 4.0

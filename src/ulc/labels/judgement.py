@@ -171,7 +171,8 @@ class Judgement:
                 raise ValueError(f"{name} has type {values.dtype}")
         if self.given.min() < 0 or self.given.max() >= classes:
             raise ValueError(f"a label is outside 0 to {classes - 1}")
-        if not (np.isfinite(self.clean_probability).all() and np.isfinite(self.prediction).all()):
+        ends = [(each.min(), each.max()) for each in (self.clean_probability, self.prediction)]
+        if not np.isfinite(ends).all():
             raise ValueError("a probability is not finite")
         if (self.score_kind == "posterior") != (self.posterior is not None):
             raise ValueError(f"score_kind is {self.score_kind}, which does not fit its arrays")

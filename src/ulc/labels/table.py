@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Columns = Mapping[str, NDArray[Any]]
+ROWS_AT_ONCE = 10_000
 
 
 def label_columns(
@@ -129,11 +130,18 @@ def python_values(column: NDArray[Any]) -> list[Any]:
 
 
 def as_csv(columns: Columns) -> bytes:
-    """The columns as CSV with a header."""
+    """The columns as CSV with a header; few rows at a time are Python objects."""
+    parts = [csv_lines([columns])]
+    for start in range(0, max(map(len, columns.values())), ROWS_AT_ONCE):
+        values = (python_values(each[start : start + ROWS_AT_ONCE]) for each in columns.values())
+        parts.append(csv_lines(zip(*values, strict=True)))
+    return b"".join(parts)
+
+
+def csv_lines(rows: Iterable[Iterable[Any]]) -> bytes:
+    """The rows as lines of a CSV file."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*map(python_values, columns.values()), strict=True))
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue().encode()
 
 
