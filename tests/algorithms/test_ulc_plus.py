@@ -324,3 +324,17 @@ def test_networks_that_memorise_nothing_learn_and_predict_without_dropout(monkey
     (_, second), *_ = list(algorithm.predict_training_set(algorithm.members[0]))
     assert torch.equal(first, second)
     assert len(index)
+
+
+def test_one_number_for_each_row_and_class_is_kept_and_gives_the_same_judgement():
+    """The posterior is computed anew, also by an algorithm that a run resumes."""
+    algorithm = build()
+    for epoch in (0, 1):
+        algorithm.run_epoch(epoch)
+    shape = (len(algorithm.data), K)
+    large = [name for name, value in algorithm.named_buffers() if value.shape == shape]
+    assert large == ["log_prediction"]
+    resumed = build()
+    resumed.load_state_dict(algorithm.state_dict())
+    for name, values in algorithm.judge().arrays().items():
+        np.testing.assert_array_equal(resumed.judge().arrays()[name], values)

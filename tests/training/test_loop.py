@@ -1,6 +1,7 @@
 """Laws of the training loop and its observers."""
 
 import copy
+import weakref
 
 import numpy as np
 import pytest
@@ -86,6 +87,24 @@ def test_the_judgement_is_computed_once_and_only_if_asked_for(algorithm, monkeyp
     assert not calls
     train(algorithm, range(2), [Asks(), Asks()])
     assert len(calls) == 2
+
+
+def test_a_judgement_is_kept_no_longer_than_it_is_used(algorithm):
+    """Observers that need memory let it go; training does so after each epoch."""
+    seen = []
+
+    class Asks(Observer):
+        def on_epoch(self, epoch):
+            seen.append(weakref.ref(epoch.judgement))
+            epoch.forget_judgement()
+            assert seen.pop()() is None
+            seen.append(weakref.ref(epoch.judgement))
+
+        def on_end(self, algorithm):
+            assert [each() for each in seen] == [None, None]
+
+    train(algorithm, range(2), [Asks()])
+    assert len(seen) == 2
 
 
 def test_a_progress_reporter_shifts_the_numbers_of_epochs(algorithm):

@@ -40,14 +40,17 @@ class BestEpoch(Observer):
     def on_epoch(self, epoch: Epoch) -> None:
         """Measure the epoch; keep its state if the monitor says so."""
         held_out = self.monitor.measure(epoch.algorithm, epoch.judgement)
+        epoch.forget_judgement()
         epoch.record["held_out"] = held_out
         signs = self.monitor.signs(epoch.records)
         if signs:
             held_out["signs"] = signs
         if self.monitor.keeps(epoch.records):
             self.best = None  # so that the old state is not in memory beside the new one
-            state = copy.deepcopy(epoch.algorithm.state_dict())
-            self.best = Snapshot(epoch.record["epoch"], state)
+            state = epoch.algorithm.state_dict()
+            # After the last epoch nothing changes the state any more, so it needs no copy.
+            kept = state if epoch.is_last else copy.deepcopy(state)
+            self.best = Snapshot(epoch.record["epoch"], kept)
         if self.patience is not None:
             epoch.is_last |= self.monitor.epochs_since_best(epoch.records) >= self.patience
 

@@ -55,6 +55,10 @@ class Epoch:
         """The algorithm's judgement after this epoch, computed at the first access."""
         return judge_labels(self.algorithm)
 
+    def forget_judgement(self) -> None:
+        """Let the judgement go, N × K numbers; another access would compute it anew."""
+        self.__dict__.pop("judgement", None)
+
 
 class Observer:
     """Base class of observers of a training; every method does nothing."""
@@ -97,9 +101,9 @@ def train(
         epoch = Epoch(algorithm, records, ended, is_last=number == epochs[-1])
         for observer in observers:
             observer.on_epoch(epoch)
+        epoch.forget_judgement()
         if epoch.is_last:
             break
-        del epoch  # and its judgement: N × K numbers
     for observer in observers:
         observer.on_end(algorithm)
     return records

@@ -30,6 +30,7 @@ class RunRecorder(Observer):
         epoch.record["seconds"]["score"] = time.perf_counter() - epoch.trained_at
         if not epoch.is_last and time.monotonic() - self.saved_at < self.save_every:
             return
+        epoch.forget_judgement()
         self.folder.write_records(epoch.records)
         best = None if self.best is None else self.best.best
         checkpoint.save(epoch.algorithm, epoch.record["epoch"], self.folder, best)
