@@ -12,6 +12,7 @@ from ulc.config import DataSpec, NetworkSpec, RunSpec
 from ulc.data.lazy.images import LazyImages
 from ulc.data.prepare import prepare
 from ulc.data.sources import load_source
+from ulc.data.sources.clothing1m import ListedPictures, read_keys, read_labels
 from ulc.errors import InputError
 from ulc.experiments.paper.cells import paper_sweep
 from ulc.settings.presets import with_preset
@@ -209,3 +210,25 @@ def test_rows_held_out_beside_a_validation_set_are_refused(tree):
     spec = RunSpec(data=data_spec(tree), held_out=0.2)
     with pytest.raises(InputError, match="has a validation set already"):
         prepare(spec, torch.device("cpu"))
+
+
+def test_empty_lines_of_a_list_are_no_images_but_count_as_lines(tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_text("\nimages/0/a.jpg 3\n\n  \nimages/0/b.jpg 13\n")
+    assert read_labels(path) == {"images/0/a.jpg": 3, "images/0/b.jpg": 13}
+    path.write_text("\n\nimages/0/a.jpg 14\n")
+    with pytest.raises(
+        InputError, match=r"line 3 is 'images/0/a.jpg 14', not an image and a class"
+    ):
+        read_labels(path)
+    path.write_text("\n \n")
+    with pytest.raises(InputError, match=r"list.txt: names no images; unpack it again"):
+        read_keys(path)
+
+
+def test_a_slice_of_listed_pictures_is_a_list_of_them(tree):
+    keys = (tree / "clean_val_key_list.txt").read_text().split()
+    pictures = ListedPictures(tree, keys)
+    some = pictures[3:9:2]
+    assert len(some) == 3
+    assert [each.name for each in some] == [pictures[place].name for place in (3, 5, 7)]

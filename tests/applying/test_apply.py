@@ -2,7 +2,9 @@
 
 import csv
 import json
+import os
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from PIL import Image
 
 import ulc as package
 from stub_runs import judged_run
+from ulc.applying.image_paths import path_in_table
 from ulc.config import DataSpec, NoiseSpec, RunSpec
 from ulc.data.prepare import label, prepare
 from ulc.errors import InputError
@@ -476,6 +479,12 @@ def test_bad_calls_are_told_in_one_sentence(ulc, table_run, arguments, message):
         ),
         (lambda: Path("run/ids.json").unlink(), "ids.json, the ids of its rows, is missing"),
         (lambda: RunFolder(Path("run")).write_json("ids.json", []), "ids.json names 0 rows"),
+        (
+            lambda: RunFolder(Path("run")).write_json(
+                "data.json", {"examples": 9, "class_names": ["cat", "dog", "dog"]}
+            ),
+            "two classes have the same name, so a label is ambiguous; rename one in the data",
+        ),
         (lambda: Path("run/verified.json").write_text("[99]"), "verified.json is damaged"),
         (lambda: Path("run/verified.json").write_text('["x"]'), "verified.json is damaged"),
         (lambda: Path("run/health.json").write_text("{}"), "health.json is damaged"),
@@ -564,3 +573,33 @@ def test_features_that_are_no_names_are_refused(ulc, table_run):
     code, printed = ulc("train", "data.csv", "--features", "kind,,note")
     assert code == 2
     assert "give names separated by commas" in printed.err
+
+
+def test_flags_in_a_parquet_column_of_numbers_stay_numbers(ulc):
+    pytest.importorskip("pyarrow")
+    columns = {"id": range(9), "label": [0, 1, 2] * 3, "a": range(9), "verified": [1] + [0] * 8}
+    pd.DataFrame(columns).to_parquet("data.parquet")
+    data = DataSpec(source="table", path="data.parquet", verified="verified")
+    run = judged_run(data, {3: "1"})
+    write_decisions("3,accept,1")
+    assert ulc("apply", run.path, "decisions.csv", "-q")[0] == 0
+    after = pd.read_parquet("data.corrected.parquet")
+    assert after["verified"].tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 0]
+    assert after["verified"].dtype == np.int64
+
+
+def test_an_npz_that_has_lost_its_labels_is_told(ulc):
+    vectors = np.arange(18.0).reshape(9, 2)
+    np.savez("data.npz", X=vectors, y=np.arange(9) % 3)
+    run = judged_run(DataSpec(source="npz", path="data.npz"), {0: "1"})
+    np.savez("data.npz", X=vectors)
+    code, printed = ulc("apply", run.path, "--accept-all")
+    assert (code, printed.err) == (2, "ulc: data.npz: has no array 'y' any more; put it back\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
+def test_an_image_whose_name_is_no_text_is_told():
+    path = Path(os.fsdecode(b"photos/b\xe4r.png")).absolute()
+    with pytest.raises(InputError, match=r"b.*r\.png: its name is not valid text, so no table can"):
+        path_in_table(path, Path())
+    assert path_in_table(Path("photos/bär.png"), Path()) == "photos/bär.png"

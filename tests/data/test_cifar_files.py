@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ulc.data.sources.cifar import load_cifar10, load_cifar100
+from ulc.data.sources.cifar import load_cifar10, load_cifar100, pickled_labels
 from ulc.errors import InputError
 
 ROWS = 4  # a file
@@ -229,3 +229,12 @@ def test_the_real_cifar10(cifar10):
     assert source.test_labels[:5].tolist() == [3, 8, 8, 0, 6]
     mean = source.inputs.mean((0, 2, 3)) / 255
     assert np.allclose(mean, source.mean, atol=1e-3)
+
+
+def test_labels_of_a_pickle_may_be_an_array_or_a_list_of_whole_numbers():
+    for labels in ([3, 1, 9], np.array([3, 1, 9], np.uint8)):
+        found = pickled_labels(labels)
+        assert (found.tolist(), found.dtype) == ([3, 1, 9], np.int64)
+    for other in ([3.0, 1.0], [True], np.zeros((2, 1), np.uint8), "31", None):
+        with pytest.raises(TypeError, match="its labels are no list of whole numbers"):
+            pickled_labels(other)

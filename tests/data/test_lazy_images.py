@@ -9,6 +9,7 @@ from PIL import Image
 
 from ulc.config import SGD, DataSpec, RunSpec
 from ulc.data.identity import identify
+from ulc.data.lazy.cache import cache_root
 from ulc.data.lazy.images import LazyImages
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources import load_source
@@ -282,3 +283,11 @@ def test_an_audit_in_memory_is_refused_at_once_if_it_does_not_fit(photos, monkey
     assert code == 2
     assert "46 images of 32 by 32 pixels would take" in printed.err
     assert not Path("image-cache").exists()
+
+
+def test_the_cache_lies_where_the_environment_says_else_in_that_of_the_user(monkeypatch, tmp_path):
+    monkeypatch.setenv("ULC_IMAGE_CACHE", " here ")
+    assert cache_root() == Path("here")
+    monkeypatch.setenv("ULC_IMAGE_CACHE", "  ")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "of the user"))
+    assert cache_root() == tmp_path / "of the user" / "ulc" / "images"

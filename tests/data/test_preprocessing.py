@@ -1,5 +1,7 @@
 """Normalisation of inputs, by hand."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
+from ulc.validating import checked
 
 
 def source(inputs, **more):
@@ -105,3 +108,27 @@ def test_images_of_another_size_or_type_are_refused():
         found.stored(np.zeros((1, 2, 4, 5), np.uint8))
     with pytest.raises(InputError, match="images of type float64; give them as uint8"):
         found.stored(np.zeros((1, 2, 3, 5)))
+
+
+PICTURES = {"kind": "image", "shape": (1, 4, 6), "mean": (0.5,), "std": (0.2,)}
+VECTORS = {"kind": "vector", "shape": (2,), "mean": (0.0, 1.0), "std": (2.0,)}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (PICTURES | {"shape": (1, 4)}, "shape (1, 4) is not that of images"),
+        (PICTURES | {"shape": ()}, "shape () is not that of images"),
+        (PICTURES | {"shape": (1, 0, 6)}, "shape (1, 0, 6) is not that of images"),
+        (VECTORS | {"shape": (2, 1)}, "shape (2, 1) is not that of vectors"),
+        (PICTURES | {"mean": (0.5, 0.5)}, "mean and std do not fit the shape"),
+        (VECTORS | {"std": (0.0,)}, "mean and std do not fit the shape"),
+        (PICTURES | {"crop": 5}, "crop 5 does not fit the shape (1, 4, 6)"),
+        (VECTORS | {"crop": 1}, "crop 1 does not fit the shape (2,)"),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_refused(content, message):
+    for fitting in (PICTURES, PICTURES | {"crop": 4}, VECTORS):
+        checked(Preprocessing, fitting, where="model.json")
+    with pytest.raises(InputError, match="^model.json: .*" + re.escape(message)):
+        checked(Preprocessing, content, where="model.json")

@@ -7,6 +7,7 @@ import pytest
 
 from ulc.config import DataSpec
 from ulc.data.sources import SOURCES, load_source
+from ulc.data.sources.naming import data_spec
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
 
@@ -215,3 +216,23 @@ def test_a_source_that_needs_a_path_says_so(name):
 def test_an_unknown_source_is_told_the_known_ones():
     with pytest.raises(InputError, match="unknown data source 'mnist'; known: fashion, cifar10"):
         load_source(DataSpec(source="mnist"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.zeros(2), r"labels have shape \(2,\), type float64; give a whole number per row"),
+        (np.zeros((2, 1), int), r"labels have shape \(2, 1\), type int64; give a whole number"),
+        (np.array([0, 3]), "labels: row 1 has label 3, outside 0 to 1; correct it"),
+    ],
+)
+def test_labels_are_checked_where_no_file_was_read(labels, message):
+    with pytest.raises(InputError, match=message):
+        Source("mine", np.zeros((2, 2), np.float32), labels, ("a", "b"))
+
+
+def test_the_path_of_test_data_is_remembered_whole(tmp_path):
+    """So that the spec of a run also holds in another folder."""
+    spec = data_spec("train.csv", {"test": "test.csv", "label": None})
+    assert (spec.source, spec.label) == ("table", None)
+    assert (spec.path, spec.test) == (str(tmp_path / "train.csv"), str(tmp_path / "test.csv"))

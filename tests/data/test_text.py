@@ -1,6 +1,7 @@
 """Sentences as vectors: recognised, encoded, stored, and encoded again in the same way."""
 
 import io
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from stub_sentences import make_messages
 from ulc.config import DataSpec
 from ulc.data.columns import looks_like_text
 from ulc.data.sources import load_source
+from ulc.data.text import pretrained
 from ulc.data.text.encoding import TextEncoding
+from ulc.data.text.tfidf import TfidfFeatures
 from ulc.errors import InputError
 from ulc.storage.files import read_npz
 
@@ -223,3 +226,28 @@ def test_data_without_columns_have_no_sentences():
     Path("photos").mkdir()
     with pytest.raises(InputError, match="the source 'folder' has no option 'text'"):
         load_source(DataSpec(source="folder", path="photos", text="message"))
+
+
+def test_sentences_without_words_of_two_letters_are_stored_and_read_again():
+    """They have no words, only parts of words: one kind of terms instead of two."""
+    features = TfidfFeatures.fit(["a b", "b c", "a c", "c d"], "x")
+    assert [each.kind for each in features.terms] == ["parts"]
+    again = TfidfFeatures.read(features.arrays())
+    assert [each.kind for each in again.terms] == ["parts"]
+    new = ["a b c", "d", "unseen"]
+    assert np.array_equal(again.transform(new), features.transform(new))
+
+
+def test_components_that_do_not_fit_the_terms_are_refused():
+    arrays = TfidfFeatures.fit(list(MESSAGES["message"]), "x").arrays()
+    for damaged in (arrays["components"][:, 1:], arrays["components"].ravel()):
+        with pytest.raises(ValueError, match=re.escape(f"have shape {damaged.shape}")):
+            TfidfFeatures.read(arrays | {"components": damaged})
+
+
+@pytest.mark.parametrize("vectors", [[1.0], [[1.0, 2.0]] * 9, [[float("nan")]]])
+def test_a_model_without_a_row_of_numbers_for_each_sentence_is_refused(monkeypatch, vectors):
+    monkeypatch.setattr(pretrained, "load_encoder", lambda _: lambda _: vectors)
+    message = r"text model 'model2vec:odd' gives .* for 1 sentences; it must give a row of finite"
+    with pytest.raises(InputError, match=message):
+        pretrained.encode_sentences("model2vec:odd", ["one"])

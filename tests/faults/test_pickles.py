@@ -129,3 +129,31 @@ def test_a_file_as_large_as_the_official_ones_is_read():
     names = [f"a_file_of_a_name_{i}.png" for i in range(50_000)]
     content = {"fine_labels": [i % 100 for i in range(50_000)], "filenames": names}
     assert run_pickle(pickle.dumps(content, 2)) == content
+
+
+BUFFER = b"\x80\2cnumpy._core.numeric\n_frombuffer\n("  # its four arguments, t, R and . follow
+BYTES = b"cnumpy\ndtype\nX\2\0\0\0u1\x85R"  # the type of bytes
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"\x80\2t.", "a mark is missing"),
+        (BUFFER + b"U\1aNK\1\x85NtR.", "an array has no type or shape"),
+        (BUFFER + b"U\1a" + BYTES + b"K\1NtR.", "an array has no type or shape"),
+        (BUFFER + b"K\1" + BYTES + b"K\1\x85NtR.", "an array is not made of bytes"),
+        (BUFFER + b"U\1a" + BYTES + b"J\xff\xff\xff\xff\x85NtR.", "an array has the length -1"),
+        (BUFFER + b"U\1a" + BYTES + b"\x88\x85NtR.", "an array has the length True"),
+        (b"\x80\2c_codecs\nencode\nK\1\x85R.", "it encodes something other than bytes"),
+        (b"\x80\2c_codecs\nencode\nU\1aU\5utf-8\x86R.", "it encodes something other than bytes"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_forged_pickle_is_refused_with_the_reason(tmp_path, content, reason):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(InputError) as told:
+        unpickle_arrays(tmp_path / "file")
+    place = tmp_path / "file"
+    assert str(told.value) == (
+        f"{place}: not a pickle of plain arrays ({reason}); use the official file"
+    )

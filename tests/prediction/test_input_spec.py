@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from stub_sentences import make_messages
 from ulc.config import DataSpec
+from ulc.data.text.encoding import TextEncoding
 from ulc.errors import InputError
 from ulc.prediction.input_spec import ModelInput, resize_to_model
-from ulc.prediction.new_labels import class_numbers
+from ulc.prediction.new_labels import class_numbers, read_npz_labels
 
 
 def taking(*image):
@@ -66,3 +68,21 @@ def test_labels_are_found_by_name_and_whole_numbers_without_their_decimals():
     assert class_numbers(["b", None, "c", "a"], ("a", "b")).tolist() == [1, -1, -1, 0]
     assert class_numbers(["3.0", "3", "4", "3.5"], ("3", "4")).tolist() == [0, 0, 1, -1]
     assert class_numbers(["3.0", "3"], ("3", "3.0")).tolist() == [1, 0]
+
+
+def test_numbers_of_a_file_without_names_are_positions_unless_classes_are_called_by_numbers():
+    arrays = {"y": np.array([0, 2, -1, 7])}
+    named = read_npz_labels(arrays, ("cat", "dog", "tea"), "x.npz")
+    assert named == ["cat", "tea", None, "7"]
+    assert read_npz_labels(arrays, ("2", "7"), "x.npz") == ["0", "2", None, "7"]
+    own = arrays | {"class_names": np.array(["a", "b", "c"])}
+    assert read_npz_labels(own, ("cat", "dog", "tea"), "x.npz") == ["a", "c", None, "7"]
+    assert read_npz_labels({}, ("cat", "dog"), "x.npz") is None
+
+
+def test_a_column_of_sentences_holds_no_labels():
+    """A model of sentences knows one column, whatever it is called."""
+    text = TextEncoding.fit(make_messages(60), "message", None, "x")
+    model_input = ModelInput(("a", "b"), DataSpec(), text=text)
+    assert model_input.columns == {"message"}
+    assert str(model_input) == "sentences; give a table with them in a column 'message'"

@@ -320,6 +320,8 @@ def _mistakes():
         ("picture", "table.csv", (), "no column of image paths"),
         ("picture", "empty", (), "empty: holds no images"),
         ("picture", "gone", (), "gone: no such file or folder"),
+        ("picture", "folder:gone", (), "gone: no such folder; give a folder of images"),
+        ("vector", "fashion", (), "images, but the run learned from vectors of 2 numbers"),
         ("table", "table.csv", ("--prior", "even"), "unknown prior 'even'"),
         ("table", "table.csv", ("--out", "p.txt"), "let the name end in .csv or .parquet"),
         ("table", "table.csv", ("--out", "no/p.csv"), "there is no folder no"),
@@ -354,3 +356,33 @@ def test_two_splits_without_one_for_training_are_a_question(table_run, ulc):
         in ulc("predict", table_run, "hf")[1].err
     )
     assert ulc("predict", table_run, "hf/june", "-q")[0] == 0
+
+
+def test_what_is_left_out_or_not_scored_is_told(table_run, picture_run, ulc):
+    new = rows(9, seed=6)
+    new.loc[[0, 4], "kind"] = None
+    new.loc[5, "kind"] = "llama"
+    new.to_csv("new.csv", index=False)
+    _, printed = ulc("predict", table_run, "new.csv", "--out", "p.csv")
+    assert printed.out.startswith("p.csv: 9 rows predicted: ")
+    assert printed.out.endswith("; 2 missing, not scored; 1 unknown, not scored\n")
+    pictures("new", count=1)
+    Path("new/cat/broken.jpg").write_text("no image")
+    _, printed = ulc("predict", picture_run, "new", "--skip-broken", "--out", "p.csv")
+    assert "; 1 unreadable images left out\n" in printed.out
+
+
+def test_a_column_of_labels_without_a_label_counts_as_none(table_run, predicted):
+    rows(6, seed=7).assign(kind=None).to_csv("new.csv", index=False)
+    assert SCORED.isdisjoint(predicted(table_run, "new.csv").columns)
+
+
+def test_a_column_without_images_is_refused(picture_run, ulc):
+    datasets = pytest.importorskip("datasets")
+    pictures("new", count=1)
+    paths = sorted(map(str, Path("new").rglob("*.png")))
+    images = datasets.Dataset.from_dict({"image": paths, "label": ["cat", "dog", "чай"]})
+    images.cast_column("image", datasets.Image()).save_to_disk("hf")
+    code, printed = ulc("predict", picture_run, "hf", "--image", "label", "-q")
+    assert code == 2
+    assert "hf: the column 'label' holds no images; name another with --image" in printed.err

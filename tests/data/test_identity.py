@@ -1,0 +1,50 @@
+"""The digest of the files of data; None where it could not tell that the data are the same."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ulc.config import DataSpec
+from ulc.data.identity import digest_files
+
+
+@pytest.fixture
+def later():
+    """A time after which no file of the test changes."""
+    return time.time() + 60
+
+
+def table(**options):
+    Path("rows.csv").write_text("a,b,label\n1,2,x\n3,4,y\n")
+    return DataSpec(source="table", path="rows.csv", **options)
+
+
+def test_a_file_that_is_changed_has_another_digest(later):
+    data = table()
+    before = digest_files(data, None, False, later)
+    assert before is not None
+    assert digest_files(data, None, False, later) == before
+    with Path("rows.csv").open("a") as stream:
+        stream.write("5,6,x\n")
+    assert digest_files(data, None, False, later) not in (None, before)
+    assert digest_files(data, None, False, time.time() - 60) is None  # it may change still
+
+
+def test_files_that_may_lie_anywhere_are_not_known(later):
+    Path("test.csv").write_text("a,b,label\n1,2,x\n")
+    assert digest_files(table(test="test.csv"), None, False, later) is None
+    assert digest_files(DataSpec(source="huggingface", path="."), None, False, later) is None
+
+
+def test_images_that_no_column_lists_are_not_known(later):
+    assert digest_files(table(), None, True, later) is None
+
+
+def test_a_label_file_belongs_to_data_of_the_package(later):
+    data = DataSpec(source="fashion")
+    alone = digest_files(data, None, True, later)
+    assert alone is not None
+    Path("labels.json").write_text("[0]")
+    assert digest_files(data, "labels.json", True, later) not in (None, alone)
+    assert digest_files(data, "missing.json", True, later) is None
