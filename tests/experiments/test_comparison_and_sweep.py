@@ -76,3 +76,15 @@ def test_a_sweep_says_which_algorithms_have_no_preset(spec, tmp_path, monkeypatc
 def test_a_sweep_of_nothing_is_refused(spec, algorithms, seeds):
     with pytest.raises(InputError, match="name at least one algorithm and one seed"):
         ulc.sweep(spec, algorithms, seeds=seeds)
+
+
+@pytest.mark.slow
+def test_a_fresh_comparison_trains_all_its_runs_anew(spec, tmp_path):
+    own = spec.model_copy(update={"algorithm": "elr_plus", "epochs": 1})
+    times = []
+    for fresh in (False, False, True):
+        found = ulc.compare(own, tmp_path / "runs", device="cpu", fresh=fresh)
+        runs = found.by_title.values()
+        times.append([(run.path / "done").stat().st_mtime_ns for run in runs])
+    assert times[0] == times[1]
+    assert all(new > old for old, new in zip(times[0], times[2], strict=True))

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -197,11 +198,16 @@ def test_balanced_classes_have_no_small_class_to_draw(trained):
 def test_damaged_losses_are_refused(trained):
     each = find_runs([trained])[0][0]
     arrays = each.folder.read_arrays("after_warmup.npz")
-    for name, values in (("given", arrays["given"] + 99), ("loss", arrays["loss"][:5])):
-        folder = recorded_run(each.spec.model_copy(update={"seed": len(values)}))
-        folder.write_arrays("after_warmup.npz", arrays | {name: values})
-    for found in find_runs([Path("runs")])[0]:
-        with pytest.raises(InputError, match=r"after_warmup.npz is damaged"):
+    damaged = {
+        "given holds other values than classes": {"given": arrays["given"] + 99},
+        r"loss has shape \(5,\)": {"loss": arrays["loss"][:5]},
+        "loss has type int64": {"loss": arrays["loss"].astype(np.int64)},
+    }
+    for seed, (reason, change) in enumerate(damaged.items()):
+        folder = recorded_run(each.spec.model_copy(update={"seed": seed}))
+        folder.write_arrays("after_warmup.npz", arrays | change)
+        (found,) = find_runs([folder.path])[0]
+        with pytest.raises(InputError, match=rf"after_warmup.npz is damaged.*{reason}"):
             find_after_warm_up([found], "figure1")
 
 
@@ -209,3 +215,80 @@ def test_without_matplotlib_the_remedy_is_said(ulc, trained, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     code, printed = ulc("figure", 1, trained)
     assert (code, "pip install 'ulc[figures]'" in printed.err) == (2, True)
+
+
+def cells_of(data, *only, seeds=(0,)):
+    return paper_sweep("table2", data, scale="cpu", only=only).cells(seeds)
+
+
+def test_figure_3_of_several_settings_is_refused(data):
+    for cell in cells_of(data, "ce", "symmetric:0.2", "symmetric:0.5", "half:5"):
+        record(cell)
+    message = (
+        r"several settings \(tiny.npz, symmetric 20 %, 1:5 and tiny.npz, symmetric 50 %, 1:5\); "
+        "give one of them"
+    )
+    with pytest.raises(InputError, match=message):
+        auc_by_epoch(find_runs([Path("runs")])[0])
+
+
+def test_runs_of_one_curve_that_differ_in_more_than_the_seed_are_refused(data):
+    first, second = cells_of(data, "dividemix", "symmetric:0.2", "half:5", seeds=[0, 1])
+    record(first)
+    record(replace(second, spec=second.spec.model_copy(update={"epochs": 50})))
+    with pytest.raises(InputError, match=r"runs of dividemix differ in epochs.*; give the folders"):
+        auc_by_epoch(find_runs([Path("runs")])[0])
+
+
+def test_figure_3_has_no_curve_of_small_classes_where_none_is_small(data):
+    (cell,) = cells_of(data, "ce", "symmetric:0.2", "half:5")
+    record(cell)
+    (run,) = find_runs([Path("runs")])[0]
+    run.folder.write_records([epoch(0, 0.6, None, 0.6), epoch(1, 0.7, None, 0.7)])
+    found = auc_by_epoch(find_runs([Path("runs")])[0])
+    assert {name: len(curves) for name, curves in found.curves.items()} == {
+        "all": 1, "small": 0, "large": 1,
+    }  # fmt: skip
+
+
+def test_figure_3_marks_the_end_of_the_warm_up_only_if_it_is_the_same_in_all_runs(data):
+    from ulc.experiments.figures import draw_auc
+
+    for cell in cells_of(data, "dividemix", "ce", "symmetric:0.2", "half:5"):
+        record(cell)
+    found = auc_by_epoch(find_runs([Path("runs")])[0])
+    assert found.warm_up is None
+    drawn = [draw_auc(each) for each in (found, replace(found, warm_up=1.0))]
+    without, marked = ([len(axes.lines) for axes in figure.axes] for figure in drawn)
+    assert marked == [count + 1 for count in without]
+
+
+def test_figure_4_needs_a_seed_that_has_all_values_of_r(data):
+    first, *others = paper_sweep("figure4", data, scale="cpu", only=["symmetric:0.2"]).cells([0])
+    record(first)
+    for cell in others:
+        record(replace(cell, spec=cell.spec.model_copy(update={"seed": 1})))
+    message = (
+        "tiny.npz, symmetric 20 %, 1:10: no seed has all values of r; train them with the same"
+    )
+    with pytest.raises(InputError, match=message):
+        accuracy_curves(find_runs([Path("runs")])[0], "training")
+
+
+def test_figure_2_needs_epistemic_uncertainty(trained):
+    from ulc.experiments.figures import draw_uncertainty
+
+    data = find_after_warm_up(find_runs([trained])[0], "figure2")
+    unknown = replace(data, epistemic=np.full_like(data.epistemic, np.nan))
+    with pytest.raises(InputError, match="epistemic uncertainty is not estimated; give a run of U"):
+        draw_uncertainty(unknown)
+
+
+def test_a_run_that_is_not_finished_is_none_to_draw(data):
+    (cell,) = cells_of(data, "ce", "symmetric:0.2", "half:5")
+    record(cell)
+    (path,) = Path("runs").iterdir()
+    (path / "done").unlink()
+    for given in (path, Path("runs")):
+        with pytest.raises(InputError, match=re.escape(f"{given}: no finished run; `ulc sweep`")):
+            find_runs([given])

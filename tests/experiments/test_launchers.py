@@ -16,7 +16,7 @@ from ulc.config import RunSpec
 from ulc.errors import InputError
 from ulc.experiments import launched, launchers
 from ulc.experiments.grid import SweepProgress
-from ulc.experiments.ray_launcher import gpus_of_run, most_cores
+from ulc.experiments.ray_launcher import RayLauncher, gpus_of_run, most_cores
 from ulc.experiments.side_by_side import Place, Training
 from ulc.experiments.slurm_launcher import SlurmLauncher, read_options
 from ulc.experiments.sweep import sweep
@@ -466,3 +466,35 @@ def until(holds, seconds=60):
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.1)
+
+
+class Ended:
+    """A job that has trained the run in a folder."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def result(self):
+        return self.path
+
+
+def test_a_run_that_a_slow_file_system_shows_late_is_waited_for(monkeypatch, tmp_path):
+    """And if it never appears, the folder is not shared."""
+    (tmp_path / "log").mkdir()
+    training = Training("name", None, TrainingProgress())
+    job = launchers.Launched(training, Logged(tmp_path / "log"), Ended(Path("/elsewhere/name")))
+    monkeypatch.setattr(launchers, "time", Clock(on_sleep=lambda: None))
+    error = job.result(tmp_path / "runs")
+    assert str(error) == (
+        f"{tmp_path / 'runs' / 'name'}: trained, but not found on this machine; give an --out that "
+        "all machines share"
+    )
+    assert not (tmp_path / "log").exists()
+    folder = create_folder(tmp_path / "runs" / "name")
+    monkeypatch.setattr(launchers, "time", Clock(on_sleep=folder.finish))
+    assert job.result(tmp_path / "runs").path == folder.path
+
+
+def test_nothing_to_train_needs_no_ray(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert list(RayLauncher()([], Place(Path("runs"), ("cpu",), 1), 1)) == []

@@ -12,8 +12,9 @@ from ulc.data.prepare import prepare
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
 from ulc.experiments.paper.cells import paper_sweep
-from ulc.experiments.paper.grids import NAMES, find_scale, option_sources, paper_grid
+from ulc.experiments.paper.grids import NAMES, PaperGrid, find_scale, option_sources, paper_grid
 from ulc.training.run import build_algorithm
+from ulc.validating import checked
 
 METHODS = ("ce", "coteaching_plus", "pencil", "meta_learning", "m_correction", "dividemix",
            "elr_plus", "ulc")  # fmt: skip
@@ -235,3 +236,16 @@ def test_settings_of_the_user_override_those_of_the_scale(folders):
 def test_a_mistake_is_told_in_one_sentence(change, message, folders, features):
     with pytest.raises(InputError, match=message):
         cells_of(**({"name": "table2", "data": folders} | change))
+
+
+def test_numbers_and_remarks_must_fit_the_rows_and_columns():
+    content = paper_grid("table2").model_dump()
+    checked(PaperGrid, content, where="table2.toml")
+    row = content["rows"][0]
+    short = row | {"best": row["best"][:-1]}
+    message = f"table2.toml: .*the row {row['title']} has not one number for each column"
+    with pytest.raises(InputError, match=message):
+        checked(PaperGrid, content | {"rows": [short, *content["rows"][1:]]}, where="table2.toml")
+    odd = [{"text": "odd", "rows": ["Nobody"]}]
+    with pytest.raises(InputError, match=r"names a row that is not there: \('Nobody',\)"):
+        checked(PaperGrid, content | {"oddities": odd}, where="table2.toml")

@@ -198,3 +198,12 @@ def test_code_that_a_run_folder_names_is_not_imported(ulc):
     code, printed = ulc("table", "runs")
     assert code == 0
     assert cells(printed.out)[2][0] == "strange:Own"
+
+
+@pytest.mark.usefixtures("features")
+def test_the_caption_in_latex_names_a_table_of_the_paper_but_leaves_the_number_to_latex(ulc):
+    record("ulc", 0, 0.9, 0.8)
+    _, printed = ulc("table", "runs", "--format", "latex", "--like", "table2")
+    assert r"\caption{As Table 2 of the ULC paper: " in printed.out
+    _, printed = ulc("table", "runs", "--format", "latex")
+    assert r"\caption{Test accuracy in \%." in printed.out

@@ -9,6 +9,7 @@ import pytest
 from stub_data import embeddings
 from ulc.config import RunSpec
 from ulc.errors import InputError
+from ulc.experiments import grid
 from ulc.experiments.finished_runs import find_runs
 from ulc.experiments.paper.cells import paper_sweep
 from ulc.experiments.tuning import SEED, Candidate, Tuned, base_cells, tune
@@ -106,3 +107,33 @@ def test_what_cannot_be_tuned_is_told(ulc):
     assert (code, "give numbers separated by commas" in printed.err) == (2, True)
     with pytest.raises(InputError, match="no method of these has λ_u"):
         base_cells(paper_sweep("table2", "tiny.npz", scale="cpu", only=["ce"]), None)
+
+
+def refuse(*values):
+    """A replacement of `run` that fails for these values of λ_u."""
+    train = grid.run
+
+    def run(spec, out, **options):
+        if spec.options["doubtful_weight"] in values:
+            raise InputError(f"{spec.options['doubtful_weight']:g} is out of order")
+        return train(spec, out, **options)
+
+    return run
+
+
+def test_a_value_that_cannot_be_trained_is_listed_and_the_others_are_compared(ulc, monkeypatch):
+    store()
+    monkeypatch.setattr(grid, "run", refuse(0.0))
+    code, printed = ulc("tune", *TINY, "--values", "0", "--quiet")
+    assert code == 1
+    assert "| λ_u = 25 | preset | chosen |" in printed.out
+    assert "λ_u = 0" not in printed.out
+    assert printed.err == f"failed: ULC, λ_u = 0, {COLUMN}, seed {SEED}: 0 is out of order\n"
+    assert not list(Path().glob("*.toml"))
+
+
+def test_if_no_value_can_be_trained_the_first_reason_is_told(ulc, monkeypatch):
+    store()
+    monkeypatch.setattr(grid, "run", refuse(0.0, 25.0))
+    code, printed = ulc("tune", *TINY, "--values", "0", "--quiet")
+    assert (code, printed.out, printed.err) == (2, "", "ulc: 0 is out of order\n")
