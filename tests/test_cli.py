@@ -1,5 +1,6 @@
 """The command: what it prints, and that it is quick to answer."""
 
+import io
 import json
 import subprocess
 import sys
@@ -7,11 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
+from rich.progress import Progress
 
-from ulc.config import RunSpec
+from stub_runs import judged_run
+from ulc.cli import main, sweep_progress
+from ulc.cli.progress import ProgressBar
+from ulc.cli.sweep_progress import sweep_bar
+from ulc.cli.tables import health_tables
+from ulc.config import DataSpec, RunSpec
 from ulc.data.label_files import read_label_file
 from ulc.errors import InputError
+from ulc.experiments.grid import Cell, Failure
 from ulc.training.environment import use_threads
+from ulc.training.run import run
 
 
 @pytest.fixture
@@ -345,3 +355,117 @@ def test_a_network_of_one_s_own_gets_arguments_from_the_command_line(ulc, toy, m
     command = line.partition("ulc ")[2].replace("NEWDATA", str(toy)).split()
     code, printed = ulc(*command, "--out", "predictions.csv")
     assert code == 0, printed.err
+
+
+def test_noise_says_what_it_wrote(ulc, toy, tmp_path):
+    target = tmp_path / "labels.json"
+    code, printed = ulc("noise", target, "--data", toy, "--noise", "pair_flip:0.2", "--seed", 3)
+    assert (code, printed.out) == (0, f"{target}: 90 labels, 20.00 % of them wrong (seed 3)\n")
+
+
+def test_show_lists_no_labels_if_none_are_asked_for(ulc):
+    np.savez("data.npz", X=np.arange(36.0).reshape(18, 2), y=np.arange(18) % 3)
+    run = judged_run(DataSpec(source="npz", path="data.npz"), {0: "1", 4: "2"})
+    code, printed = ulc("show", run.path, "--labels", 1)
+    assert (code, "Most suspicious labels" in printed.out) == (0, True)
+    code, printed = ulc("show", run.path, "--labels", 0)
+    assert (code, "Most suspicious labels" in printed.out) == (0, False)
+    assert "2 of 18 labels are issues" in printed.out
+
+
+def test_show_tells_of_almost_equal_and_poor_pictures(ulc):
+    np.savez("data.npz", X=np.arange(36.0).reshape(18, 2), y=np.arange(18) % 3)
+    run = judged_run(DataSpec(source="npz", path="data.npz"), {0: "1"})
+    content = run.read_json("health.json")
+    near = {"rows": 5, "groups": 2, "conflicts": 1}
+    kinds = [{"kind": "dark", "rows": 3}, {"kind": "blurry", "rows": 0}]
+    run.write_json(
+        "health.json", content | {"near_pictures": near, "poor_pictures": {"kinds": kinds}}
+    )
+    told = [each for each in health_tables(run) if isinstance(each, str)]
+    assert told[-2:] == [
+        "5 pictures are almost the same as another one; in 1 of 2 groups of them the labels differ "
+        "(health.json).",
+        "Pictures that look poor to cleanvision: 3 dark (health.json).",
+    ]
+    none = {"near_pictures": near | {"rows": 0}, "poor_pictures": {"kinds": kinds[1:]}}
+    run.write_json("health.json", content | none)
+    assert health_tables(run)[0] == told[0]
+    assert not any("pictures" in str(each).lower() for each in health_tables(run))
+
+
+@pytest.mark.parametrize(
+    ("error", "known"),
+    [
+        (MemoryError("Unable to allocate 3 TiB"), True),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), True),
+        (RuntimeError("a bug"), False),
+    ],
+)
+def test_too_little_memory_is_one_sentence_and_a_bug_is_a_traceback(
+    monkeypatch, capsys, error, known
+):
+    def fail():
+        raise error
+
+    monkeypatch.setattr("ulc.cli.app", fail)
+    with pytest.raises(SystemExit if known else RuntimeError) as ended:
+        main()
+    said = capsys.readouterr().err
+    if known:
+        assert ended.value.code == 2
+        assert said.startswith(f"ulc: out of memory ({error}); use less data, smaller images")
+        assert said.count("\n") == 1
+    else:
+        assert (ended.value, said) == (error, "")
+
+
+def test_a_note_is_printed_once_for_all_runs():
+    screen, said = Console(file=io.StringIO(), width=80), set()
+    bars = [ProgressBar(Progress(console=screen), title, 3, said) for title in ("a", "b")]
+    for bar in bars:
+        bar.on_note("30 rows are few")
+    bars[1].on_note("another")
+    assert screen.file.getvalue() == "30 rows are few\nanother\n"
+
+
+def cells_of(path, count):
+    specs = [
+        RunSpec(data=DataSpec(source="npz", path=path), algorithm="ce", epochs=2, seed=seed)
+        for seed in range(count)
+    ]
+    return [Cell("ce", "data", spec) for spec in specs]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_sweep_has_a_bar_on_a_terminal_only_and_it_ends_with_the_sweep(monkeypatch, terminal):
+    screen = Console(file=io.StringIO(), width=100, force_terminal=terminal, color_system=None)
+    monkeypatch.setattr(sweep_progress, "console", lambda **_: screen)
+    cells = cells_of("data.npz", 2)
+    with sweep_bar(1) as bar:
+        bar.on_plan(cells)
+        assert bar.progress.live.is_started == terminal
+        bar.on_failure(Failure(cells[0], "out of order"))
+    assert not bar.progress.live.is_started
+    printed = screen.file.getvalue()
+    assert f"1/2 {cells[0].title}: failed: out of order" in printed
+    assert ("1 of 2 runs" in printed) == terminal
+
+
+def test_a_sweep_tells_of_runs_of_other_data(monkeypatch, toy):
+    screen = Console(file=io.StringIO(), width=1000)
+    monkeypatch.setattr(sweep_progress, "console", lambda **_: screen)
+    (cell,) = cells_of(str(toy), 1)
+    first = run(cell.spec, Path("runs"), device="cpu")
+    np.savez(toy, X=np.random.default_rng(1).normal(size=(60, 4)), y=np.arange(60) % 3)
+    second = run(cell.spec, Path("runs"), device="cpu")
+    with sweep_bar(1) as bar:
+        bar.on_plan([cell])
+        bar.on_run(cell, first)
+        bar.on_run(cell, second)
+    lines = screen.file.getvalue().splitlines()
+    assert [line.partition("; ")[0] for line in lines] == [
+        f"1/1 {cell.title}: {first.path}",
+        f"2/1 {cell.title}: {second.path}",
+        f"2/1 The data have changed: {first.path} is of other data, and stays.",
+    ]

@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -149,3 +150,18 @@ def test_behind_the_block_the_handlers_are_those_of_before():
     with exit_at_signals():
         assert signal.getsignal(signal.SIGTERM) is raise_exit
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_only_the_main_thread_defers_signals():
+    """Python allows it no other thread; there the block runs as it is."""
+    handlers = []
+
+    def work():
+        with exit_at_signals(), deferred_signals():
+            handlers.append(signal.getsignal(signal.SIGTERM))
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert handlers == [before]

@@ -11,9 +11,13 @@ from sklearn.decomposition import PCA
 from stub_sentences import make_messages
 from ulc.config import DataSpec, RunSpec
 from ulc.data.sources import load_source
+from ulc.data.text.encoding import TextEncoding
+from ulc.data.text.pretrained import PretrainedFeatures
+from ulc.errors import InputError
 from ulc.report import data_map
 from ulc.report.data_map import chosen_rows, draw_map, principal_plane
-from ulc.report.features import find_features
+from ulc.report.examples import wanted_rows
+from ulc.report.features import find_features, read_features
 from ulc.report.findings import Findings
 from ulc.report.page import make_report
 from ulc.training.run import run
@@ -119,3 +123,22 @@ def test_a_point_leads_to_its_card_and_the_map_follows_the_review(chromium, tmp_
         page.keyboard.press("a")
         assert decided(page)[0] == "accept"
         assert ringed() == str(positions[rows[1]["id"]])
+
+
+def test_a_pretrained_model_of_sentences_is_not_loaded_for_a_map(tmp_path, monkeypatch):
+    monkeypatch.setattr("ulc.data.text.pretrained.load_encoder", None)
+    make_messages(60).to_csv(tmp_path / "mail.csv", index=False)
+    data = DataSpec(source="table", path=str(tmp_path / "mail.csv"), label="topic", text="message")
+    folder = write_run(tmp_path / "run", toy_judgement(60, 3), "abc", data=data)
+    encoding = TextEncoding("message", PretrainedFeatures("model2vec:small", np.zeros((1, 2))))
+    folder.write_arrays("text.npz", encoding.arrays())
+    assert read_features(folder, wanted_rows(folder, np.array([7, 0]), None)) is None
+
+
+def test_an_encoding_without_columns_is_refused_and_costs_the_map_only(tmp_path):
+    folder = flower_table(tmp_path)
+    folder.write_json("encoding.json", {"columns": [], "left_out": {"petal": "constant"}})
+    wanted = wanted_rows(folder, np.array([7, 0]), None)
+    with pytest.raises(InputError, match=r"encoding.json: no columns; train again"):
+        read_features(folder, wanted)
+    assert 'id="map"' not in make_report(folder).html

@@ -10,7 +10,9 @@ from report_runs import toy_judgement, write_run
 
 from ulc.config import DataSpec, ImbalanceSpec, RunSpec
 from ulc.data.prepare import label
+from ulc.data.sources import load_source
 from ulc.report.examples import find_examples
+from ulc.report.thumbnails import from_array
 
 ROWS = 30
 
@@ -112,3 +114,68 @@ def test_a_source_that_cannot_be_read_costs_the_examples_only(tmp_path):
     assert shown.picture(0) is None
     assert "cannot be read again" in shown.note
     assert str(tmp_path / "nowhere") in shown.note
+
+
+def save_pictures(path, *, broken=(), unlabelled=()):
+    datasets = pytest.importorskip("datasets")
+    columns = {
+        "picture": [
+            {"bytes": b"broken" if row in broken else picture_bytes(row), "path": None}
+            for row in range(ROWS)
+        ],
+        "label": [None if row in unlabelled else "ab"[row % 2] for row in range(ROWS)],
+        "id": [f"r{row}" for row in range(ROWS)],
+    }
+    text = datasets.Value("string")
+    kinds = datasets.Features({"picture": datasets.Image(), "label": text, "id": text})
+    datasets.Dataset.from_dict(columns, features=kinds).save_to_disk(str(path))
+
+
+def test_pictures_of_a_hugging_face_data_set_with_gaps(tmp_path):
+    """Rows are counted without those that the run could not read or that have no label."""
+    save_pictures(tmp_path / "set", broken=(0, 7), unlabelled=(3, 12))
+    data = DataSpec(source="huggingface", path=str(tmp_path / "set"), skip_broken=True)
+    source = load_source(data)
+    assert (len(source.skipped), source.unlabelled) == (2, 2)
+    facts = {"skipped": list(source.skipped), "unlabelled": source.unlabelled}
+    judgement = toy_judgement(len(source.labels), 2)
+    folder = write_run(tmp_path / "run", judgement, "ab", data=data, ids=source.ids, facts=facts)
+    rows = np.array([17, 0, 6])
+    ids = [source.ids[row] for row in rows]
+    shown = find_examples(folder, rows, ids)
+    assert shown.note is None
+    assert [seen(shown.picture(place)) for place in range(3)] == [
+        red(int(name.removeprefix("r"))) for name in ids
+    ]
+
+
+def test_a_hugging_face_data_set_that_has_changed_is_not_shown(tmp_path):
+    save_pictures(tmp_path / "set")
+    data = DataSpec(source="huggingface", path=str(tmp_path / "set"))
+    folder = write_run(tmp_path / "run", toy_judgement(ROWS - 1, 2), "ab", data=data)
+    shown = find_examples(folder, np.array([1]), None)
+    assert f"{tmp_path / 'set'} has changed since the run; train again" in shown.note
+    assert shown.picture(0) is None
+
+
+def test_values_of_a_hugging_face_data_set_without_pictures(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    columns = {"size": list(range(ROWS)), "label": ["a", "b"] * (ROWS // 2)}
+    datasets.Dataset.from_dict(columns).save_to_disk(str(tmp_path / "set"))
+    data = DataSpec(source="huggingface", path=str(tmp_path / "set"))
+    folder = write_run(tmp_path / "run", toy_judgement(ROWS, 2), "ab", data=data)
+    shown = find_examples(folder, np.array([17, 4]), None)
+    assert (shown.columns, shown.values, shown.note) == (("size",), [["17"], ["4"]], None)
+
+
+def test_an_array_that_is_not_stored_row_by_row_is_not_shown(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.asfortranarray(np.ones((ROWS, 3))), y=np.arange(ROWS) % 2)
+    data = DataSpec(source="npz", path=str(tmp_path / "x.npz"))
+    folder = write_run(tmp_path / "run", toy_judgement(ROWS, 2), "ab", data=data)
+    shown = find_examples(folder, np.array([1]), None)
+    assert shown.note.endswith(f"{tmp_path / 'x.npz'}: X is not stored row by row")
+
+
+@pytest.mark.parametrize(("channels", "shown"), [(1, True), (2, False), (3, True), (5, False)])
+def test_only_grey_and_colour_are_pictures(channels, shown):
+    assert (from_array(np.full((channels, 6, 6), 200, np.uint8)) is not None) == shown

@@ -1,6 +1,8 @@
 """What the page says about labels, worked by hand; what it draws; what it warns of."""
 
+import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,14 +16,15 @@ from ulc.labels.confusion import with_temperature
 from ulc.labels.health import frequent_pairs, health
 from ulc.labels.judgement import Judgement
 from ulc.report import findings as module
+from ulc.report.examples import Examples
 from ulc.report.figures import loss_against_uncertainty, loss_histogram, score_histogram
 from ulc.report.findings import Findings
-from ulc.report.gain import gain, judging_run
+from ulc.report.gain import gain, judging_run, plain_run
 from ulc.report.losses import class_losses
 from ulc.report.overview import class_rows, heat_map
 from ulc.report.page import make_report
-from ulc.report.scores import class_scores
-from ulc.report.suspects import bayes_factors
+from ulc.report.scores import class_scores, confusions
+from ulc.report.suspects import LARGE, bayes_factors, list_suspects
 from ulc.report.svg import element, ticks
 from ulc.report.training_record import learning_curves, warnings
 
@@ -318,3 +321,60 @@ def test_the_gain_is_in_the_summary_only_on_a_test_set_of_ones_own(tmp_path, own
     )
     assert ("+10.0 points" in summary) == own
     assert "Gain over plain training: +10.0 points (70.0 → 80.0 %, test accuracy)" in training
+
+
+def test_a_range_without_width_has_one_tick():
+    assert ticks(3.0, 3.0) == [3.0]
+    assert ticks(3.0, float("nan")) == [3.0]
+
+
+def test_classes_whose_losses_form_one_group_are_told(tmp_path):
+    judgement, records = toy_judgement(300, 3), toy_records()
+    records[-1]["train"]["one_component_classes"] = 2.0
+    folder = write_run(tmp_path / "run", judgement, "abc", records=records)
+    assert warnings(folder, found(judgement), records) == [
+        "In 2 classes the losses form one group, so training trusted all their labels."
+    ]
+
+
+def test_scores_that_tell_nothing_and_too_many_suspects_are_told(tmp_path):
+    judgement = toy_judgement(300, 3)
+    folder = write_run(tmp_path / "run", judgement, "abc")
+    equal = replace(judgement, clean_probability=np.full(300, 0.7, np.float32))
+    assert warnings(folder, found(equal), []) == [
+        "Every label has the same score: this run cannot tell wrong labels from right ones."
+    ]
+    many = found(toy_judgement(300, 3, wrong=0.8))
+    assert warnings(folder, many, []) == [
+        f"{100 * many.issue.mean():.0f} % of all labels look wrong. More likely, the model has not "
+        "learned the classes."
+    ]
+    assert warnings(folder, found(toy_judgement(300, 3, wrong=0.5)), []) == []
+
+
+def test_without_a_confusion_model_no_confusions_are_told():
+    judgement = toy_judgement(300, 3)
+    assert confusions(found(judgement), 0, most=3) == []
+
+
+def test_there_is_no_gain_where_one_run_has_no_test_set(tmp_path):
+    for algorithm in ("ce", "ulc"):
+        spec = RunSpec(epochs=4, algorithm=algorithm)
+        folder = write_run(tmp_path / spec.folder_name, toy_judgement(60, 3), "abc", spec=spec)
+    folder.write_json("summary.json", accuracy(0.8))
+    assert plain_run(folder) is not None
+    assert gain(folder) is None
+
+
+def test_few_labels_have_large_pictures_unless_only_small_ones_fit():
+    """A picture takes as many bytes as it has pixels along its edge, times ten."""
+    ours = found(toy_judgement(60, 3))
+    examples, rows = Examples(read=lambda _, edge: "x" * 10 * edge), ours.suspects[:5]
+
+    def edges(room):
+        listed = list_suspects(ours, rows, None, examples, room=room)
+        return [len(json.loads(each)["picture"]) // 10 for each in listed.records]
+
+    assert edges(100 * LARGE) == [LARGE] * 5
+    assert edges(10 * LARGE * 5) == [examples.edge] * 5  # the text beside them needs room, too
+    assert 0 < len(edges(30 * examples.edge)) < 5

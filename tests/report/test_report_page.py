@@ -14,7 +14,7 @@ from report_runs import NASTY, audit_content, flower_table, toy_judgement, write
 from ulc.config import DataSpec, ImbalanceSpec, RunSpec
 from ulc.data.prepare import label
 from ulc.data.sources import load_source
-from ulc.report.page import LARGEST, make_report
+from ulc.report.page import LARGEST, make_report, percent
 from ulc.storage.run_folder import RunFolder
 
 VOID = {"meta", "input", "img", "br", "link", "hr"}
@@ -393,3 +393,31 @@ def test_the_command_says_where_the_page_is(tmp_path, ulc):
     assert len(suspects((tmp_path / "page.html").read_text(encoding="utf-8"))) == 3
     assert not (folder.path / "report.html").exists()
     assert isinstance(folder, RunFolder)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (None, "–"), (0.0, "0 %"), (1e-6, "< 0.1 %"), (0.00049, "< 0.1 %"), (0.0006, "0.1 %"),
+        (0.0512, "5.1 %"), (0.1, "10 %"), (0.256, "26 %"), (1.0, "100 %"),
+    ],
+)  # fmt: skip
+def test_a_share_that_is_not_nought_is_not_told_as_nought(share, text):
+    assert percent(share) == text
+
+
+def test_ids_of_other_rows_are_refused(tmp_path, ulc):
+    folder = flower_table(tmp_path)
+    folder.write_json("ids.json", ["one", "two"])
+    said = sentence(ulc, folder.path)
+    assert "ids.json is damaged (2 ids, not 90)" in said
+    assert not (folder.path / "report.html").exists()
+
+
+def test_the_page_is_opened_if_asked(tmp_path, ulc, monkeypatch):
+    folder, opened = flower_table(tmp_path, rows=24), []
+    monkeypatch.setattr("typer.launch", opened.append)
+    assert ulc("report", folder.path)[0] == 0
+    assert opened == []
+    assert ulc("report", folder.path, "--open")[0] == 0
+    assert opened == [(folder.path / "report.html").as_uri()]
