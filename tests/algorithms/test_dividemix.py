@@ -8,12 +8,14 @@ import pytest
 import torch
 from stubs import Believes, catch_losses, spy_on_batches, spy_on_division
 
+from ulc.algorithms import configure
 from ulc.algorithms import dividemix as module
 from ulc.algorithms.dividemix import DivideMix
 from ulc.blocks.losses import negative_entropy
 from ulc.blocks.mixmatch import SemiSupervisedLoss
 from ulc.blocks.per_sample import example_losses
 from ulc.blocks.uncertainty import plain_log_probability
+from ulc.errors import InputError
 from ulc.testing import Case, toy_data
 
 K = 3
@@ -210,3 +212,10 @@ def test_the_defaults_are_the_authors():
         config.sgd.milestones, config.sgd.decay,
     )  # fmt: skip
     assert found == (10, 0.5, 0.5, 4.0, 25.0, 16, 1.0, 64, 128, 0.02, 0.9, 5e-4, (150,), 0.1)
+
+
+def test_averaged_losses_need_the_losses_of_all_examples():
+    with pytest.raises(InputError, match=r"loss_history averages losses of all .*; leave out one"):
+        configure("dividemix", {"loss_history": 3, "epoch_examples": 8})
+    configure("dividemix", {"loss_history": 3})
+    configure("dividemix", {"epoch_examples": 8})

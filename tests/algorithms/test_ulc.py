@@ -441,6 +441,8 @@ class TestAblationsAreValues:
         assert local.pair[0].network.noise_head is not None
         assert np.isnan(off.outputs()["instance_noise_std"]).all()
         assert "class_noise_std" not in off.outputs()
+        measures = [set(each.class_measures()) for each in (off, shared)]
+        assert measures[1] - measures[0] == {"class_noise"}
 
     def test_the_uncertainty(self):
         assert build().scaled_doubt is scale_by_log_classes

@@ -34,10 +34,12 @@ from ulc.auditing.results import AuditResults, describe_agreement, write_audit
 from ulc.auditing.trainings import HeldOutRun, train_and_measure
 from ulc.auditing.workspace import Workspace
 from ulc.blocks.label_posterior import AnchoredConfusion
+from ulc.data.sources import load_source
 from ulc.errors import InputError
 from ulc.labels.confusion import ConfusionModel
 from ulc.labels.prior import with_prior
 from ulc.labels.second_judge import pool
+from ulc.settings import automatic
 from ulc.settings.automatic import Size
 from ulc.storage.run_folder import RunFolder, create_folder
 from ulc.training import run as run_module
@@ -311,3 +313,33 @@ def test_the_number_of_held_out_rows_is_that_of_the_rows_drawn():
         count = len(data.prepared.held_out.positions)
         assert data.choices[1].value == f"{count} of {len(given)}"
     assert count == 1
+
+
+def test_pretrained_features_are_for_images_without_a_gpu(monkeypatch):
+    """A device is only a name here: no GPU is needed."""
+    np.savez("data.npz", X=np.zeros((4, 8, 8), np.uint8), y=[0, 1] * 2)
+    spec = audit_spec("data.npz")
+    source = load_source(spec.data)
+    monkeypatch.setattr(choices, "find_spec", lambda _: object())
+    assert choices.choose_backbone(spec, source, CPU)[0] == choices.BACKBONE
+    name, choice = choices.choose_backbone(spec, source, torch.device("cuda"))
+    assert (name, choice.value) == (None, "none")
+    assert "with a GPU, a network is trained on the images themselves" in choice.why
+    monkeypatch.setattr(choices, "find_spec", lambda _: None)
+    name, choice = choices.choose_backbone(spec, source, CPU)
+    assert (name, choice.value) == (None, "none")
+    assert choice.why == "they would help; pip install 'ulc[embed]' installs them"
+
+
+def test_settings_of_the_user_and_epochs_for_images_are_chosen_and_named():
+    np.savez("data.npz", X=np.eye(8), y=[0, 1] * 4)
+    share, choice = choices.choose_held_out(
+        audit_spec("data.npz", held_out=0.3), np.arange(100) % 2
+    )
+    assert (share, choice.value, choice.why) == (0.3, "30 of 100", choices.SET_BY_USER)
+    size = Size((3, 32, 32), 5_000, 3)
+    epochs, choice = choices.choose_epochs(audit_spec("data.npz"), size)
+    assert epochs == automatic.settings("ulc_plus", size, None, {}).epochs
+    assert (choice.value, choice.why) == (
+        str(epochs), "the preset for images, for 5000 training images",
+    )  # fmt: skip

@@ -302,3 +302,12 @@ def test_a_pair_predicts_by_its_mean_logits():
         found = mean_prediction(pair, inputs)
         logits = (pair[0](inputs).logits + pair[1](inputs).logits) / 2
     torch.testing.assert_close(found, logits.softmax(1))
+
+
+def test_options_without_a_rate_leave_every_rate_as_it_is():
+    learner = new_learner(SGD(lr=0.1), logit_noise=True, noise_lr=5.0)
+    learner.start_epoch(0)
+    learner.set_options({"momentum": 0.3})
+    groups = learner.optimiser.param_groups
+    assert [group["momentum"] for group in groups] == [0.3, 0.3]
+    assert [group["lr"] for group in groups] == pytest.approx([0.1, 0.5])

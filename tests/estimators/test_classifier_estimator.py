@@ -23,6 +23,7 @@ from stub_data import LABEL_COLUMNS
 from ulc import InputError, Judgement, NoisyLabelClassifier, ULCClassifier
 from ulc.algorithms import ALGORITHMS, configure
 from ulc.data.held_out import draw_held_out
+from ulc.estimators.saved import to_json_values
 from ulc.labels.unseen import judge_unseen
 from ulc.settings.automatic import Size, settings
 
@@ -600,3 +601,11 @@ def test_import_is_light_and_finds_the_names():
 def test_the_guide_s_examples_run():
     for code in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL):
         exec(compile(code, "estimator.md", "exec"), {})
+
+
+def test_numbers_of_numpy_are_saved_as_numbers_and_other_objects_are_refused():
+    content = {"a": np.float32(0.5), "b": np.arange(3), "c": [np.bool_(True), "text", None]}
+    assert to_json_values(content, "x") == {"a": 0.5, "b": [0, 1, 2], "c": [True, "text", None]}
+    message = r"the parameters cannot be saved \(set is no JSON\); use numbers and strings, or pick"
+    with pytest.raises(InputError, match=message):
+        to_json_values({"a": {1, 2}}, "the parameters")

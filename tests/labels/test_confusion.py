@@ -210,3 +210,16 @@ def test_many_rows_are_computed_in_pieces(compute, monkeypatch):
     whole = compute(noise, probability, labels)
     monkeypatch.setattr(confusion, "NUMBERS_AT_ONCE", 4 * 50)
     np.testing.assert_allclose(compute(noise, probability, labels), whole, rtol=1e-6)
+
+
+def test_the_number_of_em_steps_is_bounded(monkeypatch):
+    """Also where they do not settle: what is returned is a transition."""
+    probability, _, labels = population(0.3, rows=400)
+    settled = TransitionEM(labels, 4)
+    full = settled.fit_transition(probability, settled.initial_transition())
+    monkeypatch.setattr(confusion, "EM_TOLERANCE", 0.0)
+    for steps in (1, 5):
+        monkeypatch.setattr(confusion, "MAX_EM_STEPS", steps)
+        found = settled.fit_transition(probability, settled.initial_transition())
+        assert found.sum(1) == pytest.approx(np.ones(4))
+        assert np.abs(found - full).max() > 1e-4

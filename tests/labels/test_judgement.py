@@ -192,3 +192,12 @@ def test_a_verified_label_is_sure_in_score_and_posterior(judgement):
     assert verified.clean_probability.tolist() == [1, 1, 1]
     assert verified.posterior.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert verified.suggested.tolist() == [0, 1, 2]
+
+
+def test_a_kind_of_score_that_does_not_fit_the_arrays_is_refused(judgement):
+    judgement.check_shapes(3, 3)
+    posterior = judgement.with_posterior(np.full((3, 3), 1 / 3))
+    posterior.check_shapes(3, 3)
+    for wrong in (replace(judgement, score_kind="posterior"), replace(posterior, posterior=None)):
+        with pytest.raises(ValueError, match="score_kind is posterior, which does not fit"):
+            wrong.check_shapes(3, 3)

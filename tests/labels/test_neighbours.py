@@ -72,6 +72,7 @@ def test_in_few_dimensions_rows_are_close_by_chance():
         np.zeros((50, 1, 8, 8), np.uint8),  # images
         np.random.default_rng(0).normal(0, 1, (15, 3)),  # few
         np.ones((100, 3)),  # all equal
+        np.arange(300).reshape(100, 3) * 5e-324,  # equal as far as distances can tell
         np.random.default_rng(0).normal(0, 1, (30, 2000)),  # too wide
     ],
 )

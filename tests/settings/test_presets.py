@@ -218,6 +218,10 @@ class Chosen(CrossEntropy):
 class Another(CrossEntropy):
     class config_class(Spec):
         sgd: float = 0.3
+
+class Required(CrossEntropy):
+    class config_class(Spec):
+        sgd: SGD
 """
 
 
@@ -227,6 +231,7 @@ class Another(CrossEntropy):
         ("Default", {"sgd": {"lr": 0.05, "cosine_epochs": 36, "average_epochs": 1.0}}),
         ("Chosen", {"sgd": {"cosine_epochs": 36, "average_epochs": 1.0}}),
         ("Another", {}),
+        ("Required", {}),
     ],
 )
 def test_an_algorithm_of_one_s_own_gets_epochs_and_schedule_of_the_data_set(
@@ -238,3 +243,8 @@ def test_an_algorithm_of_one_s_own_gets_epochs_and_schedule_of_the_data_set(
     found = find_preset(spec("fashion", algorithm=f"own_of_presets:{name}"))
     assert (found.epochs, found.options, found.tuned) == (36, options, False)
     assert find_preset(spec("fashion")).tuned
+
+
+def test_an_unknown_source_is_told_the_known_ones():
+    with pytest.raises(InputError, match=r"unknown data source 'mnist'; known: .*cifar10"):
+        find_preset(spec("mnist"))

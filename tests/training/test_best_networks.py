@@ -58,3 +58,12 @@ def test_a_resumed_training_goes_on_from_what_was_kept():
     observer.on_end(algorithm)
     assert predicted(algorithm) == [0, 1]
     assert observer.chosen["epochs"] == [0, 1]
+
+
+def test_without_an_epoch_nothing_is_chosen():
+    algorithm, observer, _ = observed([])
+    for network in algorithm.networks():
+        always(network, 1)
+    observer.on_end(algorithm)
+    assert predicted(algorithm) == [1, 1]
+    assert observer.chosen == {"epochs": [], "validation_accuracy": []}
