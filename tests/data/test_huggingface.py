@@ -91,6 +91,19 @@ def test_a_broken_image_is_named_by_its_row():
     assert source.class_names == ("5", "7")
 
 
+def test_rows_without_a_label_and_broken_images_together_keep_their_positions():
+    packed = io.BytesIO()
+    pictures(1)[0].save(packed, "png")
+    images = [{"bytes": each, "path": None} for each in (packed.getvalue(), b"no")]
+    features = datasets.Features(image=datasets.Image(), label=datasets.Value("string"))
+    rows = {"image": [images[1], *[images[0]] * 4], "label": ["a", None, "b", "a", "b"]}
+    datasets.Dataset.from_dict(rows, features=features).save_to_disk("saved")
+    source = load_source(DataSpec(source="huggingface", path="saved", skip_broken=True))
+    assert source.ids == ("2", "3", "4")
+    assert source.labels.tolist() == [1, 0, 1]
+    assert (len(source.skipped), source.unlabelled) == (1, 1)
+
+
 def test_what_cannot_be_read():
     with pytest.raises(InputError, match="nowhere: not a readable Hugging Face data set"):
         load_source(DataSpec(source="huggingface", path="nowhere"))

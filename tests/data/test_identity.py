@@ -48,3 +48,11 @@ def test_a_label_file_belongs_to_data_of_the_package(later):
     Path("labels.json").write_text("[0]")
     assert digest_files(data, "labels.json", True, later) not in (None, alone)
     assert digest_files(data, "missing.json", True, later) is None
+
+
+def test_other_files_do_not_belong_to_data_of_the_package(later):
+    data = DataSpec(source="fashion")
+    alone = digest_files(data, None, True, later)
+    Path("runs").mkdir()
+    Path("runs/notes.txt").write_text("of a run")
+    assert digest_files(data, None, True, later) == alone

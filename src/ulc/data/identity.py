@@ -149,7 +149,7 @@ def list_files(data: DataSpec, label_file: str | None, images: bool) -> Iterator
         from ulc.data.sources.clothing1m import LISTS
 
         yield from (path / name for name in LISTS)
-    elif path.is_dir():
+    elif data.path is not None and path.is_dir():
         yield from (Path(root, name) for root, _, names in sorted(os.walk(path)) for name in names)
     elif data.path is not None:
         yield path

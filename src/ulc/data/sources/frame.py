@@ -184,11 +184,18 @@ def has_text(values: "pd.Series[Any]") -> NDArray[np.bool_]:
     return ~(text.isna() | (text == "")).to_numpy(bool)
 
 
-def leave_out_unlabelled(source: Source, labelled: NDArray[np.bool_]) -> Source:
-    """Add to a source made of the labelled rows that the other rows were left out.
+def name_by_position(notes: Annotations, labelled: NDArray[np.bool_]) -> Annotations:
+    """Name the labelled rows by their positions in the whole table, if they have no ids.
 
-    Without ids, rows are named by their positions in the whole table.
+    If all rows are labelled, they need no names.
     """
+    if notes.ids is not None or labelled.all():
+        return notes
+    return replace(notes, ids=tuple(map(str, np.flatnonzero(labelled))))
+
+
+def leave_out_unlabelled(source: Source, labelled: NDArray[np.bool_]) -> Source:
+    """Add to a source made of the labelled rows that the other rows were left out."""
     count = int((~labelled).sum())
     if not count:
         return source
@@ -196,8 +203,7 @@ def leave_out_unlabelled(source: Source, labelled: NDArray[np.bool_]) -> Source:
         f"{count} of {len(labelled)} rows have no label: they are left out of learning; an audit "
         "predicts them in unlabelled.csv, and `ulc predict` with any run"
     )
-    ids = source.ids or tuple(map(str, np.flatnonzero(labelled)))
-    return replace(source, ids=ids, notes=(*source.notes, note), unlabelled=count)
+    return replace(source, notes=(*source.notes, note), unlabelled=count)
 
 
 def get_column(table: pd.DataFrame, name: str, where: str) -> "pd.Series[Any]":

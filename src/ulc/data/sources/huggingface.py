@@ -16,6 +16,7 @@ from ulc.data.sources.frame import (
     labelled_rows,
     leave_out_unlabelled,
     list_names,
+    name_by_position,
     read_annotations,
     vector_source,
 )
@@ -54,6 +55,7 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     labelled = labelled_rows(table, roles, where)
     names = getattr(features[roles.label], "names", ())
     notes = read_annotations(table[labelled], roles, where, test, names)
+    notes = name_by_position(notes, labelled)
     if image is None:
         source = vector_source(where, table[labelled], roles, notes, spec, test)
         return leave_out_unlabelled(source, labelled)

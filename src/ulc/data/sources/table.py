@@ -20,6 +20,7 @@ from ulc.data.sources.frame import (
     labelled_rows,
     leave_out_unlabelled,
     list_names,
+    name_by_position,
     read_annotations,
     vector_source,
 )
@@ -48,7 +49,8 @@ def load(path: Path, spec: DataSpec, on_progress: CountCallback) -> Source:
     test = None if spec.test is None else read_test_table(Path(spec.test), needed, spec)
     notes = read_annotations(table, roles, where, test)
     if image is None:
-        source = vector_source(where, table, roles, notes, spec, test)
+        named = name_by_position(notes, labelled)
+        source = vector_source(where, table, roles, named, spec, test)
         return leave_out_unlabelled(replace(source, notes=(*how, *source.notes)), labelled)
     paths = image_paths(table[image], path.parent, f"{where}: column '{image}'")
     tested = [] if test is None else image_paths(test[image], Path(spec.test or "").parent, where)
