@@ -28,6 +28,7 @@ def test_a_name_with_line_breaks_leaves_the_message_of_a_mistake_on_one_line():
     assert message == r"no column is called 'unit\nprice\nnet'; add it"
     copied = pickle.loads(pickle.dumps(InputError("one\ntwo")))  # on its way from another process
     assert str(copied) == r"one\ntwo"
+    assert str(InputError(KeyError("name"))) == "'name'"
 
 
 def test_a_table_whose_header_has_a_line_break_is_refused_in_one_line(tmp_path):

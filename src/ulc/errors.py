@@ -4,11 +4,11 @@
 class InputError(ValueError):
     r"""A user's mistake; the message is one sentence that names the mistake and the remedy.
 
-    Line breaks, which names in a user's data may have, are shown as \n, so it is always one line.
+    Names in a user's data may have line breaks. They are shown as \n, so it is always one line.
     """
 
-    def __init__(self, message: str) -> None:
-        super().__init__("\\n".join(message.splitlines()))
+    def __init__(self, message: object = "") -> None:
+        super().__init__("\\n".join(str(message).splitlines()))
 
 
 def first_line(error: BaseException) -> str:

@@ -326,6 +326,22 @@ def test_networks_that_memorise_nothing_learn_and_predict_without_dropout(monkey
     assert len(index)
 
 
+@pytest.mark.parametrize("gap", [0.0, 1.0])
+def test_the_posterior_of_a_judgement_is_the_one_that_gave_the_trust(monkeypatch, gap):
+    """After every epoch, with networks apart or not, and with a class that one fold has."""
+    algorithm = build(cross_epochs=4, allowed_gap=0.02)
+    algorithm.fold[algorithm.data.given == 0] = 0
+    with_gap(algorithm, monkeypatch, gap)
+    for epoch in range(6):
+        algorithm.run_epoch(epoch)
+        if algorithm.has_judged:
+            judgement = algorithm.judge()
+            own = judgement.posterior[np.arange(len(judgement.given)), judgement.given]
+            np.testing.assert_array_equal(own, judgement.clean_probability)
+    assert algorithm.has_judged
+    assert bool(algorithm.memorising) == bool(gap)
+
+
 def test_one_number_for_each_row_and_class_is_kept_and_gives_the_same_judgement():
     """The posterior is computed anew, also by an algorithm that a run resumes."""
     algorithm = build()

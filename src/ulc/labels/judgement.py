@@ -63,7 +63,10 @@ class Judgement:
         return prior / prior.sum()
 
     def class_prior_among(self, rows: Integers) -> Floats:
-        """(K,) class frequencies among the corrected labels of these rows, which are not copied."""
+        """(K,) class frequencies among the corrected labels of some rows.
+
+        The rows are not copied.
+        """
         among = np.zeros((len(self.given), 1), bool)
         among[rows] = True
         prior = self.corrected.sum(0, where=among) / len(rows)
@@ -103,6 +106,19 @@ class Judgement:
         clean = self.clean_probability.copy()
         return replace(self, clean_probability=clean, posterior=posterior)
 
+    def settled(
+        self,
+        threshold: float,
+        verified: NDArray[np.bool_] | None = None,
+        nearly_empty: NDArray[np.bool_] | None = None,
+    ) -> Self:
+        """The judgement after `settle`, in arrays of its own; this one stays as it is."""
+        if verified is None and nearly_empty is None:
+            return self
+        judgement = self.copy()
+        judgement.settle(threshold, verified, nearly_empty)
+        return judgement
+
     def settle(
         self,
         threshold: float,
@@ -110,6 +126,8 @@ class Judgement:
         nearly_empty: NDArray[np.bool_] | None = None,
     ) -> None:
         """Believe, in place, what needs no model: verified labels, and those of empty rows.
+
+        Call it once: verified labels count in the clean probability of empty rows.
 
         threshold: lowest clean probability of empty rows
         verified, nearly_empty: (N,) masks of such labels and rows; None: there are none

@@ -59,7 +59,7 @@ class FourierFeatures:
 class Targets:
     """One-hot labels minus their mean, and sums over the copies of a row, left out together.
 
-    Both are made for the rows that are asked for, so no N × K numbers are kept.
+    Both are made for the rows that are asked for. Only the sums of rows that have copies are kept.
 
     given: (N,) labels; mean: (K,) of the one-hot labels; sizes: (N,) number of copies of the row
     group: (N,) number of the row's group of copies; -1: there is no other copy
@@ -175,9 +175,9 @@ def judge_by_kernel(inputs: Floats, given: Integers, classes: int, first_copy: I
 
 
 def pool(probability: Floats, log_probability: Floats) -> Floats:
-    """(N, K) normalised geometric mean of two predictions (logarithmic opinion pool).
+    """Turn `log_probability` into the pool of both predictions, in place, and return it.
 
-    It takes the place of `log_probability`, so that N × K numbers are not kept once more.
+    The pool is their normalised geometric mean (logarithmic opinion pool). Both are (N, K).
     """
     for rows in blocks(len(probability)):
         logs = (np.log(np.maximum(probability[rows], 1e-9)) + log_probability[rows]) / 2

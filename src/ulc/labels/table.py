@@ -132,7 +132,7 @@ def python_values(column: NDArray[Any]) -> list[Any]:
 def as_csv(columns: Columns) -> bytes:
     """The columns as CSV with a header; few rows at a time are Python objects."""
     parts = [csv_lines([columns])]
-    for start in range(0, max(map(len, columns.values())), ROWS_AT_ONCE):
+    for start in range(0, max(map(len, columns.values()), default=0), ROWS_AT_ONCE):
         values = (python_values(each[start : start + ROWS_AT_ONCE]) for each in columns.values())
         parts.append(csv_lines(zip(*values, strict=True)))
     return b"".join(parts)

@@ -56,7 +56,10 @@ class Epoch:
         return judge_labels(self.algorithm)
 
     def forget_judgement(self) -> None:
-        """Let the judgement go, N × K numbers; another access would compute it anew."""
+        """Let the judgement go, N × K numbers; another access computes it anew.
+
+        With several processes, no observer may read it after one that only some of them have.
+        """
         self.__dict__.pop("judgement", None)
 
 

@@ -230,7 +230,8 @@ def train_in_folder(
     records = checkpoint.earlier_records(folder, resumed)
     for record in records:
         progress.on_epoch(record)
-    best = keep_best(spec, prepared, resumed.best)
+    best, start = keep_best(spec, prepared, resumed.best), resumed.start
+    del resumed  # and its best state, which `best` may replace
     observers = [
         *([] if current() is None else [StateAgreement()]),
         EpochScores(
@@ -243,7 +244,7 @@ def train_in_folder(
         *([RunRecorder(folder, save_every, best)] if is_first() else []),
         ProgressReporter(progress),
     ]
-    train(algorithm, range(resumed.start, spec.epochs), observers, records)
+    train(algorithm, range(start, spec.epochs), observers, records)
     return best
 
 
@@ -265,12 +266,11 @@ def judge_all_rows(training: Training) -> Judgement:
 def write_results(training: Training, folder: RunFolder, judgement: Judgement) -> None:
     """Write the files about labels, the algorithm's outputs and the model.
 
-    judgement: of all rows; it is settled in place
+    judgement: of all rows; its arrays may be the algorithm's own, so they are not changed
     """
     prepared, algorithm = training.prepared, training.algorithm
-    judgement.settle(algorithm.threshold, prepared.verified, prepared.nearly_empty)
     labels = LabelFiles(
-        judgement,
+        judgement.settled(algorithm.threshold, prepared.verified, prepared.nearly_empty),
         prepared.class_names,
         algorithm.threshold,
         prepared.ids,
@@ -284,4 +284,4 @@ def write_results(training: Training, folder: RunFolder, judgement: Judgement) -
     if prepared.held_out is not None:
         outputs["rows"] = prepared.learned
     folder.write_arrays("outputs.npz", outputs)
-    training.assemble_model(judgement).save(folder)
+    training.assemble_model(labels.judgement).save(folder)
