@@ -1,5 +1,6 @@
 """Arrays of npz files: what they take by their headers, and texts that are no Unicode."""
 
+import errno
 import io
 import zipfile
 from pathlib import Path
@@ -98,3 +99,26 @@ def test_an_array_that_is_shorter_than_its_header_says_is_refused_by_its_header(
         archive.writestr("a.npy", content.getvalue() + np.zeros(100).tobytes())
     with pytest.raises(ValueError, match=r"a\.npy holds less than its header says"):
         read_npz(buffer)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_that_cannot_be_decompressed_is_damage(method):
+    array, buffer = io.BytesIO(), io.BytesIO()
+    np.save(array, np.arange(100))
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        archive.writestr("a.npy", array.getvalue())
+        begin = archive.getinfo("a.npy").header_offset + 30 + len("a.npy")
+    content = bytearray(buffer.getvalue())
+    content[begin + 4 : begin + 40] = b"\xff" * 36
+    with pytest.raises(ValueError, match=r".") as caught:
+        read_npz(io.BytesIO(bytes(content)))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_disk_that_cannot_be_read_is_no_damage(monkeypatch):
+    def fail(archive, member):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("ulc.storage.files.read_member", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        read_npz(packed(a=np.arange(3)))

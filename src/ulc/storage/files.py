@@ -98,9 +98,11 @@ def read_npz(
                 needed, f"{file if isinstance(file, Path) else 'the npz file'}: its arrays"
             )
             return {name: read_member(archive, each) for name, each in chosen.items()}
-    except (InputError, OSError, MemoryError):
+    except (InputError, MemoryError):
         raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # of the disk; decompression raises an OSError without a number
         # zipfile and NumPy raise many kinds of errors for a damaged file.
         pickled = "pickle" in str(error)
         reason = "it holds pickled objects, which could run code" if pickled else first_line(error)
