@@ -12,6 +12,7 @@ import pandas as pd
 from PIL import Image
 
 from benchmarks.fuzzing import mutations as change
+from benchmarks.fuzzing.other_runs import make_other_runs, other_reader
 from benchmarks.fuzzing.run_folders import RUN_FILES, make_run, run_reader
 from ulc.applying.decisions import DECISIONS, decide, read_decisions
 from ulc.applying.run_rows import RunRows
@@ -93,6 +94,10 @@ def make_readers(folder: Path) -> dict[str, Reader]:
             (CHANGES[Path(name).suffix], change.change_bytes),
         )
         readers[f"run/{name}"] = Reader(f"run/{name}", [good], run_reader(made / name), changes)
+    for name, path in make_other_runs(folder).items():
+        changes = (CHANGES[path.suffix], change.change_bytes)
+        place = f"{path.parent.name}/{name}"
+        readers[f"run/{name}"] = Reader(place, [path.read_bytes()], other_reader(name), changes)
     rows = RunRows.of(RunFolder.open(made))
     readers["decisions"] = Reader(
         "d.csv",

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ulc.config import checked
 from ulc.data.table_encoding import MOST_LEVELS, TableEncoding
 from ulc.errors import InputError
 
@@ -161,3 +162,29 @@ def test_it_is_written_and_read_to_the_bit(rows):
     assert np.array_equal(found, encoding.transform(frame, "t"))
     assert np.isfinite(found).all()
     assert np.abs(found.mean(0)).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("column", "changed"),
+    [
+        (0, {"mean": ()}),
+        (0, {"std": (1.0, 1.0)}),
+        (0, {"std": (0.0,)}),
+        (0, {"missing": True}),
+        (1, {"levels": ("x", "x")}),
+        (1, {"levels": ("x",)}),
+        (1, {"others": True}),
+    ],
+)
+def test_a_stored_column_that_does_not_fit_itself_is_refused(column, changed):
+    table = pd.DataFrame({"a": range(8), "kind": list("xyxyxyxy")})
+    content = TableEncoding.fit(table, "t.csv").model_dump(mode="json")
+    assert checked(TableEncoding, content, where="encoding.json")
+    content["columns"][column] |= changed
+    with pytest.raises(InputError, match=r"encoding.json: .*column '(a|kind)'"):
+        checked(TableEncoding, content, where="encoding.json")
+
+
+def test_a_stored_encoding_has_columns():
+    with pytest.raises(InputError, match="columns"):
+        checked(TableEncoding, {"columns": [], "left_out": {}}, where="encoding.json")

@@ -251,3 +251,19 @@ def test_a_model_without_a_row_of_numbers_for_each_sentence_is_refused(monkeypat
     message = r"text model 'model2vec:odd' gives .* for 1 sentences; it must give a row of finite"
     with pytest.raises(InputError, match=message):
         pretrained.encode_sentences("model2vec:odd", ["one"])
+
+
+def test_stored_terms_that_do_not_fit_their_weights_are_refused():
+    sentences = [f"the {'red' if row % 2 else 'green'} thing number {row}" for row in range(24)]
+    arrays = TfidfFeatures.fit(sentences, "t.csv").arrays()
+    (name, *_) = (key for key in arrays if key.endswith("_names"))
+    terms = arrays[name].tobytes().decode().split("\n")
+
+    def with_terms(changed):
+        return arrays | {name: np.frombuffer("\n".join(changed).encode(), np.uint8)}
+
+    for changed in (terms[:-1], [*terms[:-1], terms[0]]):
+        with pytest.raises(ValueError, match="do not fit"):
+            TfidfFeatures.read(with_terms(changed))
+    with pytest.raises(ValueError, match="no terms"):
+        TfidfFeatures.read({"components": np.zeros((2, 0), np.float32)})

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ulc.config import checked
+from ulc.errors import InputError
 from ulc.labels import confusion
 from ulc.labels.confusion import (
     ConfusionModel,
@@ -223,3 +225,19 @@ def test_the_number_of_em_steps_is_bounded(monkeypatch):
         found = settled.fit_transition(probability, settled.initial_transition())
         assert found.sum(1) == pytest.approx(np.ones(4))
         assert np.abs(found - full).max() > 1e-4
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"transition": [[1.0, 0.0]]},
+        {"transition": [[1.0], [0.0, 1.0]]},
+        {"factor": [1.0, 1.0, 1.0]},
+        {"temperature": 0.0},
+    ],
+)
+def test_a_stored_model_that_does_not_fit_itself_is_refused(changed):
+    good = {"temperature": 1.0, "transition": [[1.0, 0.0], [0.2, 0.8]], "factor": [1.0, 1.0]}
+    assert checked(ConfusionModel, good, where="noise.json").temperature == 1
+    with pytest.raises(InputError, match=r"noise.json: "):
+        checked(ConfusionModel, good | changed, where="noise.json")

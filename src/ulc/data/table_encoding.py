@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from ulc.config import Spec
 from ulc.data.columns import (
@@ -70,6 +71,15 @@ class TableColumn(Spec):
         """How many numbers one value becomes."""
         return sum(each > 0 for each in self.std)
 
+    def check_fitted(self) -> None:
+        """Raise a ValueError unless mean and std fit the kind, and at least one number varies."""
+        levels = len(self.levels) if self.kind == "category" else 1
+        count = levels + (self.others and self.kind == "category") + self.missing
+        if not len(self.mean) == len(self.std) == count or not self.width:
+            raise ValueError(f"column '{self.name}': mean and std do not fit its {count} numbers")
+        if len(set(self.levels)) < len(self.levels):
+            raise ValueError(f"column '{self.name}': a level stands twice")
+
     def transform(self, values: "pd.Series[Any]", where: str) -> Floats:
         """Encode (N,) values as (N, width) standardised numbers."""
         varied = np.array(self.std) > 0
@@ -119,8 +129,14 @@ class TableEncoding(Spec):
     left_out: names of the other columns, and why each is not used
     """
 
-    columns: tuple[TableColumn, ...]
+    columns: tuple[TableColumn, ...] = Field(min_length=1)
     left_out: dict[str, str]
+
+    @model_validator(mode="after")
+    def _columns_are_fitted(self) -> Self:
+        for column in self.columns:
+            column.check_fitted()
+        return self
 
     @classmethod
     def fit(cls, table: pd.DataFrame, where: str) -> Self:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from ulc.config import Spec
 from ulc.typing import Floats, Integers
@@ -99,12 +100,21 @@ class ConfusionModel(Spec):
     slope: b; affinity: γ; difficulty: h, the mean difficulty when the fit began
     """
 
-    temperature: float
+    temperature: float = Field(gt=0)
     transition: tuple[tuple[float, ...], ...]
     factor: tuple[float, ...] | None = None
     slope: float = 0.0
     affinity: float = 0.0
     difficulty: float = 0.0
+
+    @model_validator(mode="after")
+    def _all_have_the_same_classes(self) -> Self:
+        classes = {len(self.transition), *map(len, self.transition)}
+        if self.factor is not None:
+            classes.add(len(self.factor))
+        if len(classes) > 1:
+            raise ValueError("transition and factor have different numbers of classes")
+        return self
 
     @classmethod
     def fit(cls, probability: Floats, given: Integers) -> Self:

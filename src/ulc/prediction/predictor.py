@@ -145,6 +145,9 @@ class Predictor:
         if not self.folder.has("noise.json"):
             return judgement
         noise = checked(ConfusionModel, self.folder.read_json("noise.json"), where="noise.json")
+        if len(noise.transition) != prediction.shape[1]:
+            reason = f"it has {len(noise.transition)} classes, the model {prediction.shape[1]}"
+            raise self.folder.damaged("noise.json", ValueError(reason))
         return judgement.with_posterior(noise.posterior(prediction, given[known]))
 
     def prepare_inputs(

@@ -130,6 +130,11 @@ class TfidfFeatures:
                 packed = arrays[f"{kind}_names"].tobytes()
                 names = packed.decode(errors="surrogatepass").split("\n")
                 terms.append(Terms(kind, tuple(names), arrays[f"{kind}_idf"]))
+        for each in terms:
+            if len(set(each.names)) < len(each.names) or each.idf.shape != (len(each.names),):
+                raise ValueError(f"the names and weights of its {each.kind} do not fit")
+        if not terms:
+            raise ValueError("it has no terms")
         components = arrays["components"]
         if components.ndim != 2 or components.shape[1] != sum(len(each.idf) for each in terms):
             raise ValueError(f"components have shape {components.shape}")
