@@ -265,5 +265,11 @@ def test_stored_terms_that_do_not_fit_their_weights_are_refused():
     for changed in (terms[:-1], [*terms[:-1], terms[0]]):
         with pytest.raises(ValueError, match="do not fit"):
             TfidfFeatures.read(with_terms(changed))
+    weights = name.replace("names", "idf")
+    for key, damaged in [(weights, np.nan), (weights, np.inf), ("components", np.nan)]:
+        changed = arrays[key].copy()
+        changed.flat[0] = damaged
+        with pytest.raises(ValueError, match="no finite number"):
+            TfidfFeatures.read(arrays | {key: changed})
     with pytest.raises(ValueError, match="no terms"):
         TfidfFeatures.read({"components": np.zeros((2, 0), np.float32)})

@@ -53,6 +53,12 @@ class Terms:
         idf = np.asarray(vectorizer.idf_, np.float32)
         return cls(kind, tuple(vectorizer.get_feature_names_out()), idf)
 
+    def check(self) -> None:
+        """Raise a ValueError unless every term has one name and one weight."""
+        if len(set(self.names)) < len(self.names) or self.idf.shape != (len(self.names),):
+            raise ValueError(f"the names and weights of its {self.kind} do not fit")
+        check_finite(self.idf)
+
     def count(self, sentences: Sequence[str]) -> Any:
         """Return the (N, V) sparse TF-IDF matrix; each row has length 1, or 0 without any term."""
         vectorizer = make_vectorizer(self.kind, vocabulary=self.names)
@@ -130,15 +136,20 @@ class TfidfFeatures:
                 packed = arrays[f"{kind}_names"].tobytes()
                 names = packed.decode(errors="surrogatepass").split("\n")
                 terms.append(Terms(kind, tuple(names), arrays[f"{kind}_idf"]))
-        for each in terms:
-            if len(set(each.names)) < len(each.names) or each.idf.shape != (len(each.names),):
-                raise ValueError(f"the names and weights of its {each.kind} do not fit")
+                terms[-1].check()
         if not terms:
             raise ValueError("it has no terms")
         components = arrays["components"]
+        check_finite(components)
         if components.ndim != 2 or components.shape[1] != sum(len(each.idf) for each in terms):
             raise ValueError(f"components have shape {components.shape}")
         return cls(tuple(terms), components)
+
+
+def check_finite(numbers: NDArray[Any]) -> None:
+    """Raise a ValueError unless all numbers are finite."""
+    if numbers.dtype.kind != "f" or not np.isfinite(numbers).all():
+        raise ValueError("a weight is no finite number")
 
 
 def count_terms(terms: Sequence[Terms], sentences: Sequence[str]) -> Any:
