@@ -95,8 +95,7 @@ class ConfusionModel(Spec):
         j ≠ k:  C_i[k, j] = ρ_i(k) · C[k, j] · q_i(j)^γ / Σ_{m≠k} C[k, m] · q_i(m)^γ
 
     temperature: T
-    transition: C, (K, K); row: true class, column: given class
-    factor: (K,) a; None: 1
+    transition: C, (K, K); row: true class, column: given class; factor: (K,) a; None: 1
     slope: b; affinity: γ; difficulty: h, the mean difficulty when the fit began
     """
 
@@ -109,10 +108,8 @@ class ConfusionModel(Spec):
 
     @model_validator(mode="after")
     def _all_have_the_same_classes(self) -> Self:
-        classes = {len(self.transition), *map(len, self.transition)}
-        if self.factor is not None:
-            classes.add(len(self.factor))
-        if len(classes) > 1:
+        factor = self.transition if self.factor is None else self.factor
+        if {len(self.transition), len(factor), *map(len, self.transition)} != {len(factor)}:
             raise ValueError("transition and factor have different numbers of classes")
         return self
 
@@ -151,15 +148,13 @@ class ConfusionModel(Spec):
         """(N, K) P(given_i | true = k, x_i), for (N, K) expected classes."""
         transition = np.array(self.transition)
         if self.slope == 0 and self.affinity == 0:
-            likelihood: Floats = transition.T[given]
-            return likelihood
+            return np.asarray(transition.T[given])
         correct = np.clip(np.diag(transition), 1e-12, 1 - 1e-12)
         wrong = transition - np.diag(np.diag(transition))
         pairs = wrong / np.maximum(wrong.sum(1, keepdims=True), 1e-300)
         log_odds = np.log((1 - correct) / correct)
         noise = RowNoise(log_odds, pairs, self.slope, self.affinity)
-        terms = RowTerms.of(expected, noise, self.difficulty)
-        return terms.likelihood(given)
+        return RowTerms.of(expected, noise, self.difficulty).likelihood(given)
 
     def posterior(self, probability: Floats, given: Integers) -> Floats:
         """(N, K) P(true | x, given) by Bayes' rule: q_i(k) · C_i[k, given_i], normalised."""

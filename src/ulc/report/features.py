@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ulc.config import checked
-from ulc.errors import InputError
 from ulc.report.examples import Wanted, unskipped, wanted_rows
 from ulc.report.stored_rows import array_rows, table_rows
 from ulc.storage.run_folder import RunFolder
@@ -52,8 +51,6 @@ def encoded_rows(folder: RunFolder, wanted: Wanted) -> Floats:
     encoding = checked(TableEncoding, folder.read_json("encoding.json"), where=where)
     rows, total = wanted.source_rows, wanted.source_total
     table = table_rows(wanted.path, rows, total, wanted.spec.data, keep=unskipped(wanted))
-    if not encoding.columns:
-        raise InputError(f"{where}: no columns; train again")
     return encoding.transform(table, str(wanted.path))
 
 
