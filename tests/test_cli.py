@@ -103,6 +103,34 @@ def test_train_shows_a_table_and_where_everything_is(ulc, toy, tmp_path):
     assert folder.name in printed.out.replace("\n", "")
 
 
+@pytest.fixture
+def look_alike(tmp_path):
+    """Rows of the third class are like those of the first, of which there are ten times as many."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], [120, 60, 12])
+    inputs = rng.normal(size=(len(labels), 4)) + 6 * (labels == 1)[:, None]
+    np.savez(tmp_path / "alike.npz", X=inputs, y=labels)
+    return tmp_path / "alike.npz"
+
+
+def test_a_class_that_collapses_is_told_at_the_end_and_in_every_record(ulc, look_alike, tmp_path):
+    out = ("--out", tmp_path / "runs")
+    warning = "Warning: the model hardly ever predicts '2' (0 of 192 rows, although 12 labels"
+    train = ("--algorithm", "ce", "--epochs", "2", *SHORT[:2])
+    assert warning in ulc("train", look_alike, *train, *out)[1].out
+    (folder,) = (tmp_path / "runs").iterdir()
+    records = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    assert records[-1]["collapsed"] == [2]
+    assert warning in ulc("show", folder)[1].out
+    sweep = ("--algorithms", "ce", "--epochs", "2", *SHORT[:2])
+    assert warning in ulc("sweep", look_alike, *sweep, *out)[1].err
+
+
+def test_no_class_collapses_where_all_are_learned(ulc, toy, tmp_path):
+    _, printed = ulc("train", toy, "--epochs", 6, *SHORT, "--out", tmp_path)
+    assert "hardly ever predicts" not in printed.out
+
+
 @pytest.mark.slow
 def test_compare_trains_plain_and_ceiling_beside(ulc, toy, tmp_path):
     with use_threads(2):

@@ -65,14 +65,29 @@ def test_rare_predictions_raise_guesses_of_their_class():
     assert guard.alignment.max() <= 10
 
 
+def certain(labels, classes):
+    """Predictions that are sure of these labels."""
+    probability = 0.9 * torch.nn.functional.one_hot(labels, classes) + 0.1 / classes
+    return IntegratedPredictions(probability.log(), torch.zeros(len(labels)), None)
+
+
 def test_it_waits_while_more_than_a_quarter_of_the_classes_is_unknown():
-    """Class 2 of three is never the likeliest class: a third is unknown to both, or a sixth."""
-    data = toy_data("vector", SIZES)
-    rare, known = predictions(0.02, data.given), predictions(1.0, data.given)
+    """Two of six classes are never the likeliest one: a third is unknown to both, or a sixth."""
+    data = toy_data("vector", (20,) * 6)
+    known, rare = certain(data.given, 6), certain(data.given.clamp(max=3), 6)
     guard = ClassGuard(data)
     assert guard.observe([rare, rare]) == pytest.approx(1 / 3)
     assert guard.waits
     assert guard.observe([rare, known]) == pytest.approx(1 / 6)
     assert not guard.waits
     assert guard.observe([known, known]) == 0
+    assert not guard.waits
+
+
+def test_it_does_not_wait_for_a_single_class():
+    """One of three classes is a third, but a class that dies out is what the guard is for."""
+    data = toy_data("vector", SIZES)
+    rare = predictions(0.02, data.given)
+    guard = ClassGuard(data)
+    assert guard.observe([rare, rare]) == pytest.approx(1 / 3)
     assert not guard.waits

@@ -11,6 +11,8 @@ from ulc.labels.duplicates import CHUNK, find_copies, hash_rows
 from ulc.labels.health import (
     MOST_CLASSES,
     MOST_ROWS,
+    collapsed,
+    count_predicted,
     health,
     joint_mass,
     noise_matrix,
@@ -51,6 +53,22 @@ def test_the_noise_matrix_worked_by_hand(by_hand):
     assert np.allclose(wrong_shares(joint), [1 / 3, 0.25, 0])
 
 
+def test_a_class_that_is_predicted_for_less_than_a_twentieth_of_its_labels_has_collapsed():
+    """Of 20 labels one prediction is a twentieth; a class of nine labels is too small to tell."""
+    sizes = np.array([20, 20, 9, 100])
+    assert collapsed(sizes, np.array([1, 0, 0, 4])).tolist() == [False, True, False, True]
+
+
+def test_predicted_classes_and_collapse_are_in_the_report():
+    """Forty rows are predicted as the first class, though twenty labels name the second."""
+    prediction = np.tile([0.7, 0.2, 0.1], (40, 1))
+    judged = opinion([0] * 20 + [1] * 20, np.ones(40), prediction)
+    assert count_predicted(judged).tolist() == [40, 0, 0]
+    classes = health(judged, ("cat", "dog", "cow"), 0.5)["classes"]
+    assert [each["predicted"] for each in classes] == [40, 0, 0]
+    assert [each["collapsed"] for each in classes] == [False, True, False]
+
+
 def test_the_report_worked_by_hand(by_hand):
     """The fifth label has score ½: trusted at a threshold of ½, an issue at 0.6."""
     content = health(by_hand, ("cat", "dog", "cow"), 0.5)
@@ -69,6 +87,8 @@ def test_the_report_worked_by_hand(by_hand):
         "given_frequency": 0.6,
         "corrected_frequency": 0.5,
         "most_suggested": "dog",
+        "predicted": 3,
+        "collapsed": False,
     }
     assert (dog["issues"], dog["most_suggested"], dog["corrected_frequency"]) == (0, None, 0.5)
     assert (cow["size"], cow["issue_share"], cow["expected_wrong_share"]) == (0, 0, 0)

@@ -126,8 +126,8 @@ def test_a_rival_s_schedule_scales_with_the_epochs():
     )
 
 
-@pytest.mark.parametrize("source", ["fashion", "cifar10", "cifar100", "npz"])
-@pytest.mark.parametrize("algorithm", ["pencil", "m_correction", "meta_learning"])
+@pytest.mark.parametrize("source", ["fashion", "cifar10", "cifar100", "clothing1m", "npz"])
+@pytest.mark.parametrize("algorithm", ["pencil", "m_correction", "meta_learning", "ulc_plus"])
 def test_every_stage_of_a_rival_has_room(source, algorithm):
     found = with_preset(spec(source, algorithm=algorithm))
     options = found.options
@@ -135,6 +135,7 @@ def test_every_stage_of_a_rival_has_room(source, algorithm):
         "pencil": options.get("backbone_epochs", 0) + options.get("correcting_epochs", 0),
         "m_correction": options.get("warmup_epochs", 0) + options.get("dynamic_epochs", 0),
         "meta_learning": options.get("pretrain_epochs", 0) + options.get("rampup_epochs", 0),
+        "ulc_plus": options.get("cross_epochs", 0),
     }[algorithm]
     assert 0 < first < found.epochs
 

@@ -16,7 +16,8 @@ from ulc.networks.processes import by_first
 # Parts of the implied frequency: a class is unknown if it is the likeliest one of fewer examples,
 # and dies if it is predicted less often.
 UNKNOWN, DYING = 0.1, 0.5
-MOST_UNKNOWN = 0.25  # share of unknown classes up to which labels can be corrected
+# Labels are not corrected if more than this share of the classes, and at least two, are unknown.
+MOST_UNKNOWN, FEWEST_UNKNOWN = 0.25, 2
 ALIGNMENTS = (0.1, 10.0)  # smallest and largest factor on the guesses of a class
 
 
@@ -33,8 +34,8 @@ class ClassGuard(nn.Module):
 
     The given labels and a confusion model (`AnchoredConfusion`) imply how frequent each class is.
     A class is unknown to a network if it is the likeliest class of less than a tenth as many
-    examples. If more than a quarter of the classes are unknown, the guard `waits`: labels should
-    not be corrected by such networks. A network that memorises labels knows every class.
+    examples. If two classes and more than a quarter of all are unknown, the guard `waits`: labels
+    should not be corrected by such networks. A network that memorises labels knows every class.
 
     A class dies if its mean probability is less than half of its frequency. Then its labels get the
     posterior of the confusion model as clean probability, where that is higher: few right labels of
@@ -70,8 +71,9 @@ class ClassGuard(nn.Module):
             self.observed.append(Observed(right, own.prediction.mean(0)))
             likeliest = torch.bincount(own.log_probability.argmax(1), minlength=len(self.alignment))
             unknown.append((likeliest < UNKNOWN * model.frequency * len(given)).sum())
-        share = torch.stack(unknown).float().mean() / len(self.alignment)
-        self.waits = by_first(lambda: bool(share > MOST_UNKNOWN))
+        count = torch.stack(unknown).float().mean()
+        share = count / len(self.alignment)
+        self.waits = by_first(lambda: bool((count >= FEWEST_UNKNOWN) & (share > MOST_UNKNOWN)))
         return float(share)
 
     def protect(self, cleans: Sequence[Tensor]) -> dict[str, float]:

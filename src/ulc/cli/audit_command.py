@@ -204,6 +204,7 @@ def print_audit(folder: "RunFolder", labels: int, review: "ChosenReview | None" 
         *describe_scores(folder),
         f"Handed over: {content['why']}.",
         *(f"Warning: {warning}" for warning in describe_warnings(content)),
+        *tables.collapse_lines(folder),
         *tables.other_data_lines(folder),
         *([] if review is None else tables.review_lines(folder, review)),
         "",

@@ -21,6 +21,7 @@ from ulc.storage.run_folder import RunFolder
 from ulc.training.placing import first_folder
 
 MOST_REVIEWED = 30  # rows of a review on the screen; its file holds all
+MOST_WARNINGS = 5  # collapsed classes that are named
 # Title of the row, and the keys that lead to its number in summary.json.
 ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("training prior: all", ("training", "last", "accuracy")),
@@ -43,6 +44,18 @@ def other_data_lines(folder: RunFolder) -> list[str]:
     return [
         f"The data have changed: {folder.path.with_name(first.name)} is of other data, and stays."
     ]
+
+
+def collapse_lines(folder: RunFolder) -> list[str]:
+    """A warning about classes that the model hardly ever predicts; else none."""
+    classes = folder.read_json("health.json")["classes"]
+    return [
+        f"Warning: the model hardly ever predicts '{each['class']}' ({each['predicted']} of "
+        f"{sum(other['size'] for other in classes)} rows, although {each['size']} labels name it): "
+        "the class has collapsed. Do not rely on the scores of its labels."
+        for each in classes
+        if each.get("collapsed")
+    ][:MOST_WARNINGS]
 
 
 def result_table(runs: Mapping[str, RunFolder]) -> Table:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ulc.labels.duplicates import Copies
 from ulc.labels.judgement import Judgement
@@ -17,6 +18,8 @@ MOST_PAIRS = 100  # confused pairs that are written
 MOST_GROUPS = 100  # groups of copies that are written
 MOST_ROWS = 20  # rows of such a group that are written
 MOST_CLASSES = 200  # with more classes the noise matrix would be too large to write
+COLLAPSED_SHARE = 0.05  # a collapsed class is predicted for less than this share of its labels
+ENOUGH_LABELS = 10  # a class with fewer labels is never called collapsed
 
 
 def joint_mass(judgement: Judgement) -> Floats:
@@ -51,6 +54,20 @@ def wrong_shares(joint: Floats) -> Floats:
     """
     sizes = joint.sum(0)
     return 1 - np.divide(joint.diagonal(), sizes, out=np.ones(len(joint)), where=sizes > 0)
+
+
+def count_predicted(judgement: Judgement) -> Integers:
+    """(K,) number of rows that are predicted as each class."""
+    classes = judgement.prediction.shape[1]
+    return np.bincount(judgement.prediction.argmax(1), minlength=classes)
+
+
+def collapsed(sizes: Integers, predicted: Integers) -> NDArray[np.bool_]:
+    """(K,) mask of the classes with enough labels that are hardly ever predicted.
+
+    sizes: (K,) number of labels of each given class; predicted: result of `count_predicted`
+    """
+    return (sizes >= ENOUGH_LABELS) & (predicted < COLLAPSED_SHARE * sizes)
 
 
 @dataclass(frozen=True)
@@ -126,6 +143,8 @@ def class_records(
     sizes = np.bincount(judgement.given, minlength=len(class_names))
     wrong, prior = wrong_shares(joint), judgement.class_prior
     issues, suggestion = pairs.sum(1), pairs.argmax(1)
+    predicted = count_predicted(judgement)
+    hardly = collapsed(sizes, predicted)
     return [
         {
             "class": name,
@@ -136,6 +155,8 @@ def class_records(
             "given_frequency": rounded_share(sizes[k] / sizes.sum()),
             "corrected_frequency": rounded_share(prior[k]),
             "most_suggested": class_names[suggestion[k]] if issues[k] else None,
+            "predicted": int(predicted[k]),
+            "collapsed": bool(hardly[k]),
         }
         for k, name in enumerate(class_names)
     ]

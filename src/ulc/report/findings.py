@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from ulc.config import checked
 from ulc.errors import InputError
 from ulc.labels.confusion import ConfusionModel
-from ulc.labels.health import count_pairs, joint_mass, noise_matrix
+from ulc.labels.health import collapsed, count_pairs, count_predicted, joint_mass, noise_matrix
 from ulc.labels.judgement import Judgement, ScoreKind
 from ulc.storage.run_folder import RunFolder
 from ulc.typing import Floats, Integers
 
-COLLAPSED_SHARE = 0.05  # a collapsed class is predicted for less than this share of its labels
-ENOUGH_LABELS = 10  # a class with fewer labels is never called collapsed
 BLOCK = 65_536  # rows at a time, so that (N, K) arrays are not copied as a whole
 
 
@@ -115,7 +113,7 @@ class Findings:
             issue[block] = part.issues(threshold)
             loss[block] = part.loss
             moved += joint_mass(part)
-            predicted += np.bincount(part.prediction.argmax(1), minlength=classes)
+            predicted += count_predicted(part)
             if confusion is not None and part.posterior is not None:
                 factors[:, block] = posterior_factors(part, part.posterior, confusion)
         return cls(
@@ -162,8 +160,7 @@ class Findings:
     @property
     def collapsed(self) -> NDArray[np.bool_]:
         """(K,) mask of the classes with enough labels that the model hardly ever predicts."""
-        enough = self.sizes >= ENOUGH_LABELS
-        return enough & (self.predicted < COLLAPSED_SHARE * self.sizes)
+        return collapsed(self.sizes, self.predicted)
 
     @cached_property
     def noise_matrix(self) -> Floats:

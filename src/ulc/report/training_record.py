@@ -42,6 +42,7 @@ CLASS_NOISE = (
     (("groups", "large", "class_noise"), "large classes", "right-line"),
     (("groups", "small", "class_noise"), "small classes", "wrong-line"),
 )
+GUARD = ((("train", "unknown_classes"), "classes that the networks do not know", "wrong-line"),)
 FIGURES = (
     (
         "Training loss",
@@ -84,6 +85,13 @@ FIGURES = (
         False,
         "Standard deviation of an entry of the class noise. A curve that stays at its start means "
         "that this part of the method does nothing.",
+    ),
+    (
+        "Guard of classes",
+        GUARD,
+        True,
+        "The share of classes that are hardly ever the likeliest one. While it is above a quarter "
+        "(and two classes), no label is corrected.",
     ),
 )
 MOST = 5  # warnings of one kind that are shown
@@ -183,6 +191,12 @@ def training_warnings(records: Records) -> Iterator[str]:
     one = number_at(last, ("train", "one_component_classes")) or 0
     if one:
         yield f"In {one:g} classes the losses form one group, so training trusted all their labels."
+    dying = number_at(last, ("train", "dying_classes")) or 0
+    if dying:
+        yield (
+            f"{dying:g} classes (mean of two networks) are predicted less than half as often as "
+            "the labels imply, so the guard raised the trust in their labels."
+        )
     lost = sum(number_at(each, ("train", "losses_not_finite")) or 0 for each in records)
     if lost:
         yield f"{lost:g} losses were not finite; training did not trust their labels."

@@ -53,6 +53,8 @@ class ClassHealth(Content):
     issue_share: float
     expected_wrong_share: float
     most_suggested: str | None
+    predicted: int | None = None
+    collapsed: bool = False
 
 
 class ConfusedPair(Content):

@@ -9,6 +9,7 @@ from ulc.data.preprocessing import Preprocessing
 from ulc.data.truth import Truth
 from ulc.evaluation.judgement_scores import by_group, score_judgement
 from ulc.evaluation.prediction_scores import score_predictions
+from ulc.labels.health import collapsed, count_predicted
 from ulc.labels.prior import with_prior
 from ulc.storage.run_folder import Records, RunFolder
 from ulc.training.inference import predict_stored
@@ -18,6 +19,9 @@ from ulc.typing import Floats
 
 class EpochScores(Observer):
     """Records scores of predictions (with a test set) and of the judgement (with true labels).
+
+    `collapsed` has the numbers of the classes that are hardly ever predicted on the training rows;
+    it needs no truth.
 
     every: every how many epochs; the last epoch always has scores
     """
@@ -41,6 +45,9 @@ class EpochScores(Observer):
                 judgement, self.truth.train, small, algorithm.threshold
             )
         epoch.record["groups"] = by_group(judgement, algorithm.class_measures(), small)
+        sizes = np.bincount(judgement.given, minlength=judgement.prediction.shape[1])
+        hardly = collapsed(sizes, count_predicted(judgement))
+        epoch.record["collapsed"] = np.flatnonzero(hardly).tolist()
 
 
 def score_test(
