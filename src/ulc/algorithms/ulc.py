@@ -174,7 +174,7 @@ class ULC(Algorithm):
     def learn_corrected_labels(
         self, epoch: int, integrated: Sequence[IntegratedPredictions] | None = None
     ) -> Record:
-        """An epoch after the warm-up.
+        """An epoch after the warm-up: an update of the labels (paper Eq. 3), then the networks.
 
         integrated: integrated predictions of each network; None: they are computed here
         """
@@ -409,7 +409,7 @@ def compute_trust(clean: Tensor, doubt: Tensor, doubt_weight: float) -> Tensor:
 
 
 def correct(prediction: Tensor, given: Tensor, trusted: Tensor) -> Tensor:
-    """(B, K) corrected labels y = ω·ỹ + (1 − ω)·ŷ (paper Eq. 6).
+    """(B, K) corrected labels y = ω·ỹ + (1 − ω)·ŷ (paper Eq. 6; Eq. 4 has p in place of ω).
 
     prediction: (B, K) ŷ; given: (B,) classes, ỹ as one-hot; trusted: (B,) ω
     """

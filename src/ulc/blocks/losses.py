@@ -31,7 +31,7 @@ def early_learning_penalty(logits: Tensor, remembered: Tensor) -> Tensor:
 
 
 def prior_penalty(logits: Tensor) -> Tensor:
-    """KL(uniform ‖ mean prediction of the batch): a penalty on predicting one class for all."""
+    """KL(uniform ‖ mean prediction of the batch), against one class for all (ULC paper, Eq. 2)."""
     rows, classes = logits.shape
     log_mean = logits.log_softmax(1).logsumexp(0) - math.log(rows)
     return -math.log(classes) - log_mean.mean()

@@ -66,7 +66,7 @@ def mixmatch_loss(
     alpha: float,
     log_probability: Callable[[Output], Tensor],
 ) -> SemiSupervisedLoss:
-    """MixMatch: loss of all views, each mixed with a random view of either set.
+    """MixMatch (ULC paper, Eq. 10): loss of all views, each mixed with a random one of either set.
 
     Rows in which a trusted view has the larger share: soft cross entropy. Rows in which a doubtful
     view has it: squared error, mean over rows and classes. All rows go through the network in one

@@ -42,10 +42,10 @@ class IntegratedPredictions:
         return -chosen.clamp(min=SMALLEST)
 
     def doubt(self, kind: Literal["entropy", "mutual_information"]) -> Tensor:
-        """(N,) entropy H(ŷ), or mutual information H(ŷ) − mean_t H(softmax(v_t)), in nats.
+        """(N,) entropy H(ŷ) (paper Eq. 12), or H(ŷ) − mean_t H(softmax(v_t)), in nats.
 
-        The entropy is large where an input is ambiguous, and where the passes disagree; the
-        mutual information only where they disagree.
+        The second is the mutual information. The entropy is large where an input is ambiguous, and
+        where the passes disagree; the mutual information only where they disagree.
         """
         entropy = entropy_of(self.log_probability, 1)
         return entropy if kind == "entropy" else entropy - self.entropy_of_passes
@@ -68,7 +68,9 @@ def draw_mask_seeds(network: Classifier, count: int) -> list[int]:
 def monte_carlo_dropout(
     network: Classifier, inputs: Tensor, members: Sequence[int]
 ) -> IntegratedPredictions:
-    """Integrated predictions for a batch; all dropout passes share one pass through the trunk.
+    """Integrated predictions for a batch (paper Eq. 11).
+
+    All dropout passes share one pass through the trunk.
 
     members: seeds of the dropout masks, one for each pass
     """
