@@ -70,7 +70,7 @@ class Knob:
 
 
 KNOBS = {
-    "ce": Knob("sgd.weight_decay", factors=(4, 16)),
+    "ce": Knob("sgd.weight_decay", factors=(4, 16, 64)),
     "coteaching_plus": Knob("agree_epochs", factors=(0.5, 2)),
     "pencil": Knob("label_rate", factors=(0.3, 3)),
     "meta_learning": Knob("meta_weight", values=(0.4, 0.1, 1.0)),

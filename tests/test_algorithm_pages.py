@@ -1,4 +1,4 @@
-"""The pages of algorithms: the code that their tables of equations name exists and says the same."""
+"""Pages of algorithms: the code that their tables of equations name exists and says the same."""
 
 import ast
 import re

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from stub_data import embeddings
+from ulc.algorithms import configure
 from ulc.config import RunSpec
 from ulc.data.prepare import prepare
 from ulc.data.sources.source import Source
@@ -60,6 +61,7 @@ def test_every_cell_is_a_spec_of_its_own_at_both_scales(name, count, folders, fe
             Path("spec.toml").write_text(cell.spec.write(), encoding="utf-8")
             assert RunSpec.read(Path("spec.toml")) == cell.spec
             assert cell.spec.network.name == find_scale(scale).network
+            configure(cell.spec.algorithm, cell.spec.options)
 
 
 @pytest.mark.slow

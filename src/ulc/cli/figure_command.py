@@ -42,7 +42,7 @@ def figure(
         typer.Option(help="FILE.svg, .png or .pdf. Default: figureN.svg and figureN.png."),
     ] = None,
 ) -> None:
-    """Draw a figure of the paper from finished runs of any folders (needs `ulc[figures]`).
+    """Draw a figure of the paper from finished runs of any folders (needs the extra "figures").
 
     `ulc sweep figure1` to figure4 train what the figures of the paper show. Figures 1 to 3 need
     runs that know the true labels, as with --noise.

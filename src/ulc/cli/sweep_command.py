@@ -24,7 +24,7 @@ What = Annotated[
     str | None,
     typer.Argument(
         metavar="[DATA|TABLE]",
-        help="Data as in `ulc train`, or a table or figure of the paper: table1, table2, "
+        help="Data as in `ulc train`, or a table or figure of the paper: table1 to "
         "table4, figure1 to figure4. Default: the demonstration.",
     ),
 ]
@@ -73,8 +73,8 @@ def sweep(
         str,
         typer.Option(
             help="Names separated by commas; variants: ulc-without-csm, -eum, -aul, ulc-fixmatch, "
-            "ulc-beta, ulc-guarded, ulc_plus-without-crossing, -anchor, -weights, -balance, "
-            "-mixup; all: every algorithm and ulc-fixmatch; your own: module:Class."
+            "ulc-beta, ulc-guarded, ulc_plus-without-crossing, -anchor, -row-noise, -weights, "
+            "-balance, -mixup; all: every algorithm and ulc-fixmatch; your own: module:Class."
         ),
     ] = "ce,dividemix,ulc,ulc-without-csm,ulc-without-eum,ulc-without-aul,ulc_plus",
     seeds: Annotated[

@@ -19,8 +19,8 @@ def table(
     like: Annotated[
         str | None,
         typer.Option(
-            help="Rows and columns of a table of the paper, with its numbers: table1, table2, "
-            "table4. Files of features stand for CIFAR-10 (10 classes) or CIFAR-100 (100)."
+            help="Rows and columns of a table of the paper, with its numbers: table1 "
+            "to table4. Files of features stand for CIFAR-10 (10 classes) or CIFAR-100 (100)."
         ),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",

@@ -83,7 +83,8 @@ def check_cell(runs: Sequence[FinishedRun], title: str) -> None:
         name = others[0]
         values = " and ".join(sorted({str(run.settings.get(name)) for run in runs}))
         raise InputError(
-            f"the runs of {title} differ in {name} ({values}); give the folders of one kind"
+            f"the runs of {title} differ in {name} ({values}); give the folders of one kind, or "
+            "train each kind in a folder of its own (`ulc sweep --out`)"
         )
     check_seeds(runs)
 
