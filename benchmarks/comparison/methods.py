@@ -57,17 +57,35 @@ def audit(cut: Cut, seed: int, work: Path) -> Measured:
 
 def plain(cut: Cut, seed: int, work: Path) -> Measured:
     """Train with cross entropy on all rows, to the last epoch."""
+    return train_with(cut, seed, work, "ce", stopped=False)
+
+
+def plain_stopped(cut: Cut, seed: int, work: Path) -> Measured:
+    """Train with cross entropy and early stopping on held-out given labels, as audits do."""
+    return train_with(cut, seed, work, "ce", stopped=True)
+
+
+def ulc(cut: Cut, seed: int, work: Path) -> Measured:
+    """Train with ULC on all rows, to the last epoch."""
+    return train_with(cut, seed, work, "ulc", stopped=False)
+
+
+def train_with(cut: Cut, seed: int, work: Path, algorithm: str, *, stopped: bool) -> Measured:
+    """Train for as long as audits do, and score the model.
+
+    stopped: whether rows are held out, and the epoch is kept that they choose
+    """
     from ulc.api import train
 
-    spec = plain_spec(write_data(cut, work), seed)
+    spec = training_spec(write_data(cut, work), seed, algorithm, stopped=stopped)
     clock = Clock()
     run = train(spec, work)
     taken = clock.read()
     return {"model": score_folder(cut, run.folder), "epochs": spec.epochs, **taken}
 
 
-def plain_spec(data: Path, seed: int) -> RunSpec:
-    """Return the spec of the audit's own plain training, without held-out rows.
+def training_spec(data: Path, seed: int, algorithm: str, *, stopped: bool) -> RunSpec:
+    """Return the spec of a training as long as the audit's own ones.
 
     The settings of `ulc train` have another length. A longer training memorises more wrong labels,
     so the difference would not be the audit's.
@@ -86,8 +104,9 @@ def plain_spec(data: Path, seed: int) -> RunSpec:
     rows = len(source.labels) - count_held_out(source.labels, share)
     size = Size(source.inputs.shape[1:], rows, len(source.class_names))
     epochs, _ = choices.choose_epochs(wanted, size)
-    spec = settings("ce", size, epochs, None)
-    common = {"data": wanted.data, "network": network, "seed": seed, "held_out": 0.0}
+    spec = settings(algorithm, size, epochs, None)
+    held_out = share if stopped else 0.0
+    common = {"data": wanted.data, "network": network, "seed": seed, "held_out": held_out}
     return spec.model_copy(update=common)
 
 
@@ -115,12 +134,16 @@ def cleanlab_mlp(cut: Cut, seed: int, work: Path) -> Measured:  # noqa: ARG001 (
 METHODS: dict[str, Callable[[Cut, int, Path], Measured]] = {
     "audit": audit,
     "plain": plain,
+    "plain-stopped": plain_stopped,
+    "ulc": ulc,
     "cleanlab-lr": cleanlab_lr,
     "cleanlab-mlp": cleanlab_mlp,
 }
 NEEDS = {
     "audit": "ulc.auditing",
     "plain": "ulc.auditing",
+    "plain-stopped": "ulc.auditing",
+    "ulc": "ulc.auditing",
     "cleanlab-lr": "cleanlab",
     "cleanlab-mlp": "cleanlab",
 }

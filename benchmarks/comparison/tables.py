@@ -36,7 +36,9 @@ TITLES = {
     "accuracy_training": "Accuracy on the test set, training prior",
     "accuracy_balanced": "Accuracy on the test set, balanced prior",
     "seconds": "Processor seconds, one thread",
+    "models": "Accuracy of models of our own, better prior",
 }
+MODELS = ("audit", "plain", "plain-stopped", "ulc")  # the first is compared with the others
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ def make_tables(cells: Sequence[Cell]) -> dict[str, Table]:
         "groups": group_table(cells),
         **{f"accuracy_{prior}": accuracy_table(cells, prior) for prior in PRIORS},
         "seconds": time_table(cells),
+        "models": model_table(cells),
     }
 
 
@@ -135,6 +138,42 @@ def accuracy_table(cells: Sequence[Cell], prior: str) -> Table:
     heads = ["setting", "plain", "ulc audit", "− plain", "worst seed", "handed over"]
     heads += ["cleanlab, LR", "− unpruned LR", "cleanlab, MLP", "− unpruned MLP"]
     return Table(heads, rows)
+
+
+def model_table(cells: Sequence[Cell]) -> Table:
+    """The model of the audit beside models of other trainings of the same length, in %.
+
+    Each under its better prior in the setting. The differences to the audit are in points: to the
+    best of the others in the mean over seeds, and to each other one in the worst seed.
+    """
+    rows = []
+    for setting in list_settings(cells):
+        best = {method: better_prior(select_cells(cells, setting, method)) for method in MODELS}
+        if not all(best.values()):
+            continue
+        means = {method: float(np.mean(list(values.values()))) for method, values in best.items()}
+        audits = best["audit"]
+        worst = [
+            min(audits[seed] - values[seed] for seed in audits if seed in values)
+            for values in (best[method] for method in MODELS[1:])
+        ]
+        lead = means["audit"] - max(means[method] for method in MODELS[1:])
+        row = [setting_title(setting), str(len(audits))]
+        row += [mean_and_deviation(list(best[method].values())) for method in MODELS]
+        rows.append([*row, f"{100 * lead:+.1f}", *(f"{100 * each:+.1f}" for each in worst)])
+    titles = ["ulc audit", "plain", "plain, early stopping", "ULC"]
+    heads = ["setting", "n", *titles, "audit − best", *(f"worst seed: − {t}" for t in titles[1:])]
+    return Table(heads, rows)
+
+
+def better_prior(cells: Sequence[Cell]) -> dict[int, float]:
+    """Return the accuracies by seed, under the prior with the higher mean."""
+    by_prior = [
+        {each["seed"]: nested_value(each, ("model", prior, "accuracy")) for each in cells}
+        for prior in PRIORS
+    ]
+    known = [found for found in by_prior if found and None not in found.values()]
+    return max(known, key=lambda found: np.mean(list(found.values())), default={})
 
 
 def time_table(cells: Sequence[Cell]) -> Table:
