@@ -3,7 +3,7 @@
     python -m benchmarks search_settings demonstration --jobs 2 --runs DIR
 
 Each method has nine candidates: three learning rates, crossed with three values of one further
-option (KNOBS). A fifth of the training rows, with their given labels, takes the place of the test
+option (KNOBS). Cross entropy has twelve: a fourth weight decay, because the third was the best. A fifth of the training rows, with their given labels, takes the place of the test
 set; neither true labels nor the real test set are read. The score is the agreement with the given
 validation labels, as the mean over classes of the last epochs, under the better of the two priors.
 It is compared within a method only: noise and imbalance shift it between methods. The preset stays
@@ -63,7 +63,7 @@ class Knob:
     factors: tuple[float, ...] = ()
 
     def alternatives(self, preset: Any) -> list[float]:
-        """Return the two values beside that of the preset."""
+        """Return the values beside that of the preset."""
         if self.factors:
             return [type(preset)(round(factor * preset, 6)) for factor in self.factors]
         return [value for value in self.values if value != preset][:2]
@@ -126,7 +126,7 @@ def find_methods(options: argparse.Namespace) -> list[str]:
 
 
 def candidates(setting: Setting, method: str, epochs: int | None = None) -> list[Cell]:
-    """Return the nine candidates of a method; the first is the preset."""
+    """Return the candidates of a method; the first is the preset."""
     fixed = [] if epochs is None else [f"epochs={epochs}"]
     preset = make_cell(setting, method, SEED, fixed).spec.options
     knob = KNOBS[method]

@@ -366,7 +366,9 @@ def test_findings_are_in_percent_and_groups_are_of_uneven_classes_alone():
 
 
 def test_nothing_measured_is_said():
-    assert tables.format_tables(tables.make_tables([])).count("Nothing measured yet.") == len(tables.TITLES)
+    assert tables.format_tables(tables.make_tables([])).count("Nothing measured yet.") == len(
+        tables.TITLES
+    )
 
 
 # ---- the command

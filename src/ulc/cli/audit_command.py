@@ -77,7 +77,7 @@ def audit(
             "at most 2,000 rows."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     setting: Setting = None,
     review: Review = None,
     fresh: Annotated[

@@ -37,7 +37,9 @@ def embed(
     ] = 32,
     processes: Annotated[
         int | None,
-        typer.Option(min=1, help="That compute features. Default: ULC_EMBED_PROCESSES, else 1."),
+        typer.Option(
+            min=1, help="Processes that compute features. Default: ULC_EMBED_PROCESSES, else 1."
+        ),
     ] = None,
     cache: Annotated[
         Path | None,

@@ -15,7 +15,7 @@ def noise(
     data: Annotated[str, typer.Option(help="As for `ulc train`.")] = "fashion",
     noise: NoiseText = "symmetric:0.5",
     imbalance: ImbalanceText = "none",
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Write a file of labels with injected noise, and print the share of wrong labels."""

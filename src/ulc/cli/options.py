@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Out = Annotated[Path, typer.Option(help="Folder for the run folders.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no tables.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")]
 Devices = Annotated[
     int,
     typer.Option(
@@ -37,7 +37,7 @@ Trust = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="Run code of somebody's own (module:Class) that a file of the run or spec names.",
+        help="Import the module:Class that the run folder or the spec names; this runs its code.",
     ),
 ]
 Review = Annotated[
