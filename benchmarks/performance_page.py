@@ -19,7 +19,8 @@ MOST_ROWS = 15
 COLOURS = {"reached": "#4477aa", "not shown": "#bbbbbb", "missed": "#cc6677"}
 HEAD = """# Speed and memory
 
-How fast `ulc` trains and how much memory it needs. Each figure has a bound, a goal that the project set for itself.
+How fast `ulc` trains and how much memory it needs. Each figure has a bound, a goal that the
+project set for itself.
 
 ![Every figure relative to its bound]({chart})
 

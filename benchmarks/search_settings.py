@@ -3,11 +3,12 @@
     python -m benchmarks search_settings demonstration --jobs 2 --runs DIR
 
 Each method has nine candidates: three learning rates, crossed with three values of one further
-option (KNOBS). Cross entropy has twelve: a fourth weight decay, because the third was the best. A fifth of the training rows, with their given labels, takes the place of the test
-set; neither true labels nor the real test set are read. The score is the agreement with the given
-validation labels, as the mean over classes of the last epochs, under the better of the two priors.
-It is compared within a method only: noise and imbalance shift it between methods. The preset stays
-unless another candidate is better by more than a standard error.
+option (KNOBS). Cross entropy has twelve: a fourth weight decay, because the third was the best. A
+fifth of the training rows, with their given labels, takes the place of the test set; neither true
+labels nor the real test set are read. The score is the agreement with the given validation labels,
+as the mean over classes of the last epochs, under the better of the two priors. It is compared
+within a method only: noise and imbalance shift it between methods. The preset stays unless another
+candidate is better by more than a standard error.
 The seed is none that is reported. Candidates are recorded in benchmarks/results/search; a command
 that was stopped goes on. It prints all candidates, and lines for presets.toml.
 """

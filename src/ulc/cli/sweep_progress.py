@@ -71,7 +71,7 @@ class SweepBar(SweepProgress):
             self.speeds.add(cell.spec, folder.records)
         self.end(cell)
         self.say(f"{cell.title}: {folder.path}", self.time_left())
-        for line in (*tables.other_data_lines(folder), *tables.collapse_lines(folder)):
+        for line in tables.remarks(folder):
             self.say(line)
 
     def on_failure(self, failure: Failure) -> None:

@@ -36,6 +36,11 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
+def remarks(folder: RunFolder) -> list[str]:
+    """Lines below a finished run: other data in the folder beside it, classes that collapsed."""
+    return [*other_data_lines(folder), *collapse_lines(folder)]
+
+
 def other_data_lines(folder: RunFolder) -> list[str]:
     """One line if the folder lies beside a run of the same settings on other data; else none."""
     first = first_folder(folder.path)

@@ -167,8 +167,7 @@ def print_results(done: "dict[str, RunFolder]", *, as_json: bool, quiet: bool) -
         + (" The ceiling is cross entropy on the true labels." if len(done) > 1 else "")
     )
     for title, folder in done.items():
-        lines = (*tables.other_data_lines(folder), *tables.collapse_lines(folder))
-        for line in (f"{title}: {folder.path}", *lines):
+        for line in (f"{title}: {folder.path}", *tables.remarks(folder)):
             screen.print(cell(line), soft_wrap=True, highlight=False)
     screen.print(
         "Each folder holds labels.csv (every label with its score), records.jsonl and the model."
