@@ -97,11 +97,14 @@ def plan_cells(options: argparse.Namespace) -> list[Cell]:
 
 
 def plan_cell(setting: Setting, method: str, seed: int, options: argparse.Namespace) -> Cell:
-    """Return the cell with the options of --set and, with --searched, of the search."""
+    """Return the cell with the options of --set and, with --searched, of the search.
+
+    With both, the record has the name of all its changes: it is no training of the method itself.
+    """
     if not options.searched:
         return make_cell(setting, method, seed, sorted(options.set))
     changes = {*options.set, *chosen_changes(setting, method)}
-    return replace(make_cell(setting, method, seed, sorted(changes)), searched=True)
+    return replace(make_cell(setting, method, seed, sorted(changes)), searched=not options.set)
 
 
 def chosen_changes(setting: Setting, method: str) -> list[str]:

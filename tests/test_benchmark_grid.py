@@ -210,9 +210,13 @@ def test_a_searched_cell_has_the_options_that_the_search_chose(tmp_path, command
     for changes, chosen in (((), False), (("sgd.lr=0.3",), True)):
         record = stub_record("ulc", 100, 0.5, changes=changes) | {"chosen": chosen}
         add_record(tmp_path / "search" / "good.jsonl", record)
-    for cell in cells_of([*command, "--searched"], methods="ulc,ulc-without-csm"):
+    place = command.index("--set")
+    alone = [*command[:place], *command[place + 2 :]]
+    for cell in cells_of([*alone, "--searched"], methods="ulc,ulc-without-csm"):
         assert cell.spec.options["sgd"]["lr"] == 0.3
-        assert (cell.searched, cell.changes) == (True, ("epochs=3", "sgd.lr=0.3"))
+        assert (cell.searched, cell.changes) == (True, ("sgd.lr=0.3",))
+    (changed,) = cells_of([*command, "--searched"], methods="ulc")
+    assert (changed.searched, changed.changes) == (False, ("epochs=3", "sgd.lr=0.3"))
     with pytest.raises(InputError, match="search them"):
         cells_of([*command, "--searched"], methods="ce")
 
