@@ -150,6 +150,16 @@ def test_a_dry_run_trains_nothing_and_says_what_is_left(ulc):
     assert "measuring" not in printed.err
 
 
+def test_a_dry_run_says_what_cannot_be_trained_and_what_is_left_out(ulc):
+    Path("empty").mkdir()
+    chosen = ("--only", "ce,symmetric:0.5,half:5", "--seeds", 1, "--dry-run")
+    code, printed = ulc("sweep", "table2", "--data", "cifar10=empty", *chosen)
+    assert code == 1
+    assert "Left out for want of --data: CIFAR-100." in printed.out
+    assert printed.err.count("cannot be trained: ") == 1
+    assert "empty" in printed.err.partition("cannot be trained: ")[2]
+
+
 def test_from_python_a_table_of_the_paper_is_a_sweep(capsys):
     work = package.paper_sweep("table4", "tiny.npz", scale="cpu", epochs=2, only=["ulc", "half:5"])
     found = package.sweep(work, seeds=[0], jobs=1, device="cpu")

@@ -54,7 +54,9 @@ def test_the_epochs_of_a_stopped_run_are_not_trained_again(cell):
 def test_the_time_is_unknown_where_the_data_cannot_be_read(cell):
     Path("tiny.npz").unlink()
     planned = plan_sweep([cell], OUT, jobs=1, device="cpu")
-    assert planned == [Planned(cell, 3, None, "nothing")]
+    (found,) = planned
+    assert found == Planned(cell, 3, None, "nothing", found.why_not)
+    assert "tiny.npz" in found.why_not
     assert total_seconds(planned, 1) is None
 
 

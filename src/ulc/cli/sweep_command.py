@@ -116,6 +116,7 @@ def sweep(
     from ulc.cli.launcher_options import chosen_launcher
     from ulc.cli.sweep_progress import sweep_bar
     from ulc.experiments.grid import SweepProgress
+    from ulc.experiments.paper.cells import PaperSweep
     from ulc.experiments.sweep import list_cells
     from ulc.experiments.sweep import sweep as run_sweep
 
@@ -129,6 +130,8 @@ def sweep(
     else:
         work, names, numbers = own_work(what, run_options, algorithms, seeds)
     if dry_run:
+        for note in left_out(work if isinstance(work, PaperSweep) else None):
+            say(note + "\n")
         print_plan(list_cells(work, names, numbers), out, jobs, device)
         return
     with sweep_bar(jobs) as bar:
@@ -256,6 +259,18 @@ def print_plan(cells: "Sequence[Cell]", out: Path, jobs: int, device: str) -> No
     time = "unknown" if seconds is None else f"about {in_words(seconds)}"
     missing = sum(1 for each in planned if each.epochs_left)
     say(f"\n{len(planned)} runs, {missing} left; time with {jobs} at once on this machine: {time}.")
+    reasons = dict.fromkeys(each.why_not for each in planned if each.why_not)
+    for reason in reasons:
+        say(f"cannot be trained: {cell(reason)}", error=True)
+    if reasons:
+        sys.exit(1)
+
+
+def left_out(paper: "PaperSweep | None") -> list[str]:
+    """A note about data of a table or figure that were not given; else none."""
+    if paper is None or not paper.left_out:
+        return []
+    return [f"Left out for want of --data: {', '.join(paper.left_out)}."]
 
 
 def print_result(result: "SweepResult", out: Path) -> None:
@@ -265,9 +280,7 @@ def print_result(result: "SweepResult", out: Path) -> None:
     """
     say(result.table)
     paper = result.paper
-    notes = [*result.notes]
-    if paper is not None and paper.left_out:
-        notes.append(f"Left out for want of --data: {', '.join(paper.left_out)}.")
+    notes = [*result.notes, *left_out(paper)]
     if paper is not None and paper.grid.name.startswith("figure"):
         notes.append(f"Draw it: ulc figure {paper.grid.name[-1]} {cell(out)}")
     for note in notes:

@@ -26,12 +26,14 @@ class Planned:
     epochs_left: epochs that are still to be trained; 0: it is finished
     seconds: how long they may take; None: unknown
     by: how the seconds are known
+    why_not: why a measurement was not possible; the run would fail for the same reason
     """
 
     cell: Cell
     epochs_left: int
     seconds: float | None = None
     by: Literal["records", "measurement", "nothing"] = "nothing"
+    why_not: str | None = None
 
 
 def plan_sweep(
@@ -113,7 +115,7 @@ class Clock:
         self.device = choose_device(split_devices(device)[0])
         self.threads = threads
         self.on_measure = on_measure or (lambda cell: None)  # noqa: ARG005
-        self.measured: dict[tuple[str, ...], tuple[Pace, float] | None] = {}
+        self.measured: dict[tuple[str, ...], tuple[Pace, float] | str] = {}
 
     def planned(self, cell: Cell, epochs: int) -> Planned:
         """The cell with the time for so many epochs."""
@@ -121,8 +123,8 @@ class Clock:
         if pace is not None:
             return Planned(cell, epochs, pace * epochs, "records")
         measured = self.measure(cell)
-        if measured is None:
-            return Planned(cell, epochs)
+        if isinstance(measured, str):
+            return Planned(cell, epochs, why_not=measured)
         speed, all_rows = measured
         rows = all_rows * kept_share(cell.spec.imbalance)
         first = cell.spec.epochs - epochs
@@ -132,16 +134,18 @@ class Clock:
         seconds = rows * (in_warm_up * speed.warm_up + (epochs - in_warm_up) * speed.later)
         return Planned(cell, epochs, seconds, "measurement")
 
-    def measure(self, cell: Cell) -> tuple[Pace, float] | None:
-        """Pace, and rows without imbalance; None: the run will say why it is not possible."""
+    def measure(self, cell: Cell) -> tuple[Pace, float] | str:
+        """Pace, and rows without imbalance; or the reason why the cell cannot be trained."""
         spec = resolved(cell.spec)
         key = (spec.algorithm, spec.network.model_dump_json(), spec.data.model_dump_json())
         if key not in self.measured:
             self.on_measure(cell)
-            self.measured[key] = None
-            with suppress(InputError), use_threads(self.threads):
-                pace, rows = measure_pace(spec, self.device)
+            try:
+                with use_threads(self.threads):
+                    pace, rows = measure_pace(spec, self.device)
                 self.measured[key] = pace, rows / kept_share(spec.imbalance)
+            except InputError as error:
+                self.measured[key] = str(error)
         return self.measured[key]
 
 

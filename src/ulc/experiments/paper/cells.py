@@ -156,7 +156,9 @@ def find_data(name: str, path: str | Path, scale: Scale, scale_name: str) -> Dat
     Raise an InputError if they are not the kind of data that the scale needs.
     """
     if name not in scale.kinds:
-        raise InputError(f"no data set is called '{name}'; known: {', '.join(scale.kinds)}")
+        raise InputError(
+            f"scale {scale_name} has no data set '{name}'; it has: {', '.join(scale.kinds)}"
+        )
     kind, where = scale.kinds[name], Path(path)
     fits = where.is_file() and where.suffix == ".npz" if kind == "npz" else where.is_dir()
     if not fits:
