@@ -226,7 +226,7 @@ def test_settings_of_the_user_override_those_of_the_scale(folders):
     [
         ({"name": "table9"}, "no table or figure is called 'table9'; known: table1"),
         ({"scale": "tiny"}, "no scale is called 'tiny'; known: paper, cpu"),
-        ({"data": {"cifar": "CIFAR10"}}, "paper has no data set 'cifar'; it has: cifar10, cifar100"),
+        ({"data": {"cifar": "CIFAR10"}}, "paper has no data set 'cifar'; it has: cifar10"),
         ({"data": "nowhere"}, "give the folder of the official files"),
         ({"only": ["half:7"]}, "--only half:7: table2 has no such cell; known: .*half:10"),
         ({"only": ["cifar100"], "data": {"cifar10": "CIFAR10"}}, "no cell is left"),
