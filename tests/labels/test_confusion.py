@@ -241,3 +241,10 @@ def test_a_stored_model_that_does_not_fit_itself_is_refused(changed):
     assert checked(ConfusionModel, good, where="noise.json").temperature == 1
     with pytest.raises(InputError, match=r"noise.json: "):
         checked(ConfusionModel, good | changed, where="noise.json")
+
+
+@pytest.mark.parametrize(("curvature", "low"), [(50.0, 0.3 - 0.196), (0.1, np.log(0.25))])
+def test_the_lowest_likely_temperature_is_the_lower_end_of_its_interval(curvature, low):
+    """c·(t − 0.3)² rises by 1.92 at 0.3 ± √(1.92 / c); a flat function ends at the lowest T."""
+    found = confusion.lowest_likely_temperature(lambda t: 3 + curvature * (t - 0.3) ** 2)
+    assert np.log(found) == pytest.approx(low, abs=2 * confusion.LOG_TEMPERATURE_TOLERANCE)
