@@ -1,5 +1,9 @@
 """`ulc`, and `python -m ulc`."""
 
+import os
+import sys
+from pathlib import Path
+
 from ulc.stopping import exit_at_signals
 
 
@@ -12,4 +16,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    if sys.path[0] == str(Path.cwd()) and not os.environ.get("PYTHONPATH"):
+        del sys.path[0]  # Python puts the working folder there: modules of it would hide others
     main()

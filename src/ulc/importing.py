@@ -2,8 +2,11 @@
 
 import hashlib
 import importlib
+import os
 import sys
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,7 +45,8 @@ def imported(name: str, what: str) -> Any:
     """Import the object `name` ("module:attribute"); `what` is the noun for it in an error."""
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        with working_folder():
+            found = getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:
         # A user's module may raise anything; Python shows it as the cause.
         raise InputError(
@@ -51,6 +55,37 @@ def imported(name: str, what: str) -> Any:
         ) from error
     source_hash(found)  # kept from now on: the file may be edited while the program runs
     return found
+
+
+@contextmanager
+def working_folder() -> Iterator[None]:
+    """Context manager: modules of the working folder can be imported, after all installed ones.
+
+    Outside it they cannot: a folder of somebody else may hold a `numexpr.py`, which pandas imports.
+    """
+    folder = str(Path.cwd())
+    if folder in sys.path:
+        yield
+        return
+    sys.path.append(folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+@contextmanager
+def safe_start() -> Iterator[None]:
+    """Context manager: Python processes started inside import nothing from the working folder."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def source_hash(found: Any) -> str | None:

@@ -201,9 +201,6 @@ def is_out_of_memory(error: Exception) -> bool:
 
 def main() -> NoReturn:
     """Run the command; a user's mistake ends in one sentence and exit code 2."""
-    # The working folder comes last, so that the user's modules do not hide installed ones.
-    if str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))
     try:
         with exit_at_signals():
             app()

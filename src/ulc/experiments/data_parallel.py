@@ -17,6 +17,7 @@ from ulc.experiments.side_by_side import (
     exit_at_sigterm,
     exit_with_parent,
 )
+from ulc.importing import safe_start
 from ulc.stopping import deferred_signals
 from ulc.storage.run_folder import RunFolder
 
@@ -109,7 +110,7 @@ def start(job: Job, place: "Place", device: str, threads: int) -> tuple[Connecti
     ours, theirs = context.Pipe(duplex=False)
     arguments = (job, place, device, threads, theirs)
     process = context.Process(target=work, args=arguments, daemon=True)
-    with block_sigint():
+    with safe_start(), block_sigint():
         process.start()
     theirs.close()
     return ours, process

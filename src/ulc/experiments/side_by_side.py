@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ulc.config import RunSpec
 from ulc.errors import InputError
+from ulc.importing import safe_start
 from ulc.stopping import deferred_signals
 from ulc.storage.run_folder import RunFolder
 
@@ -187,7 +188,7 @@ def start_training(spec: RunSpec, where: Place, device: str) -> tuple[Connection
     context = get_context("spawn")  # a forked process cannot use torch's threads
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=train, args=(spec, where, device, theirs), daemon=True)
-    with block_sigint():
+    with safe_start(), block_sigint():
         process.start()
     theirs.close()
     return ours, process

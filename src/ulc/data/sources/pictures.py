@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ulc.data.lazy.images import LazyImages
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF")  # of others, EPS starts a program
 SIZE = 64  # default height and width, in pixels
 ORIENTATION = 0x0112  # EXIF tag; values 5 to 8 mean that width and height are swapped
 THREADS = 8
@@ -187,7 +188,7 @@ def measure_size(picture: Picture) -> Size | None:
     The pixels are not read.
     """
     try:
-        with picture.open() as stream, Image.open(stream) as image:
+        with picture.open() as stream, Image.open(stream, formats=FORMATS) as image:
             sideways = image.getexif().get(ORIENTATION, 1) >= 5
             return image.size[::-1] if sideways else image.size
     except Exception:  # reading the pixels will fail, too, and report the reason
@@ -259,7 +260,7 @@ def decoded(picture: Picture, edge: int) -> Iterator[Image.Image]:
 
     edge: height and width that are needed; a large JPEG is decoded at about twice this size
     """
-    with picture.open() as stream, Image.open(stream) as image:
+    with picture.open() as stream, Image.open(stream, formats=FORMATS) as image:
         image.draft(None, (2 * edge, 2 * edge))
         width, height = image.size
         most = Image.MAX_IMAGE_PIXELS or width * height
