@@ -1,5 +1,6 @@
 """Files that do not fit on the disk: one sentence, nothing half written, and the run goes on."""
 
+import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,3 +69,23 @@ def test_a_command_that_cannot_write_leaves_nothing(ulc, run, command):
     left = {path.name for path in Path().iterdir()} - {"image-cache"}
     assert left == {"d.npz", "decisions.csv", "whole"}
     assert ulc(*command)[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_output_that_cannot_be_written_is_one_sentence():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ulc", "algorithms"], stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines() == [
+        "ulc: the output is not whole: its disk is full; make room and repeat"
+    ]
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_is_no_error():
+    command = f"{sys.executable} -m ulc algorithms ulc | head -c 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -1,6 +1,8 @@
 """The `ulc` command. Heavy modules are imported inside the functions that need them."""
 
+import errno
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -203,9 +205,19 @@ def main() -> NoReturn:
     """Run the command; a user's mistake ends in one sentence and exit code 2."""
     try:
         with exit_at_signals():
-            app()
+            try:
+                app()
+            finally:
+                sys.stdout.flush()
     except InputError as error:
         say(f"ulc: {cell(error)}", error=True)
+        sys.exit(2)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EPIPE):
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is lost
+        if error.errno == errno.ENOSPC:
+            say("ulc: the output is not whole: its disk is full; make room and repeat", error=True)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):

@@ -88,8 +88,12 @@ class DecodingPool:
 
 
 def start_worker(module: str) -> "Process":
-    """Start a process that runs `main` of a module, with the import path of this one."""
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import main; main()"
+    """Start a process that runs `main` of a module, with the import path of this one.
+
+    It does not react to SIGINT; this process ends it.
+    """
+    ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    code = f"import sys; sys.path[:] = {sys.path!r}; {ignore}; from {module} import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
