@@ -5,22 +5,34 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from ulc.errors import InputError
+from ulc.validating import MOST_BYTES, check_size, without_none
 from ulc.validating import checked as checked
 from ulc.validating import configured as configured
 from ulc.validating import merge as merge
 from ulc.validating import read_toml as read_toml
-from ulc.validating import without_none
 
 
 class Spec(BaseModel):
-    """Base class of all settings: frozen and validated; an unknown key is an error."""
+    """Base class of all settings: frozen and validated; an unknown key is an error.
+
+    unbounded: names of the fields whose numbers may have any size
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    unbounded: ClassVar[frozenset[str]] = frozenset({"seed"})
+
+    @field_validator("*")
+    @classmethod
+    def _numbers_have_a_bound(cls, value: Any, info: ValidationInfo) -> Any:
+        if info.field_name not in cls.unbounded:
+            check_size(value)
+        return value
 
 
 class StoredSpec(Spec):
@@ -33,8 +45,14 @@ class StoredSpec(Spec):
         return content
 
     def write(self) -> str:
-        """Return the spec as TOML text."""
-        return tomli_w.dumps(self.content)
+        """Return the spec as TOML text; raise an InputError if `read` would refuse it."""
+        text = tomli_w.dumps(self.content)
+        if len(text.encode()) > MOST_BYTES:
+            raise InputError(
+                f"the spec takes more than {MOST_BYTES:,} bytes as TOML; shorten it, such as a "
+                "noise matrix by giving the noisy labels as a file"
+            )
+        return text
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -200,6 +218,11 @@ class NetworkSpec(Spec):
     weights: str | None = Field(
         None, description="of resnet50 at the start: imagenet or a file; None: random"
     )
+
+    @property
+    def weights_file(self) -> Path | None:
+        """The file of the initial weights; None: they are random or those of ImageNet."""
+        return None if self.weights in (None, "imagenet") else Path(str(self.weights))
 
     @model_validator(mode="after")
     def _options_fit_the_kind(self) -> Self:

@@ -1,5 +1,6 @@
 """Validate the content of specs; read it from TOML; put options over defaults."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,20 @@ from pydantic import BaseModel, ValidationError
 from ulc.errors import InputError
 
 S = TypeVar("S", bound=BaseModel)
+LARGEST_WHOLE = 2**40  # more rows, epochs or passes than any machine has
+LARGEST = 1e30  # numbers above can overflow in float32
+MOST_BYTES = 2**20  # of a TOML file
+MOST_DOTS = 100  # in a key: tomllib takes time and memory by the square of their number
+# Texts of several lines, texts of one line, and comments: their dots are not those of keys.
+TEXTS = re.compile(
+    r'"{3}(?:[^"\\]++|\\.|"(?!""))*+"{0,5}'
+    r"|'{3}(?:[^']++|'(?!''))*+'{0,5}"
+    r'|"(?:[^"\\\n]++|\\.)*+"?'
+    r"|'[^'\n]*+'?"
+    r"|#[^\n]*+",
+    re.DOTALL,
+)
+NOT_IN_KEYS = re.compile(r"[^\w. \t-]")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -18,9 +33,20 @@ def read_toml(path: Path) -> dict[str, Any]:
         what = "no regular file" if path.exists() else "no such file"
         raise InputError(f"{path}: {what}; give the path of a spec in TOML")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(checked_text(path))
     except (OSError, ValueError, RecursionError) as error:  # the last for deep brackets
         raise InputError(f"{path}: not a readable TOML file ({error}); mend or remove it") from None
+
+
+def checked_text(path: Path) -> str:
+    """Return the text of a TOML file; raise a ValueError if tomllib could need much memory."""
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"more than {MOST_BYTES:,} bytes")
+    text = path.read_text(encoding="utf-8")
+    keys_and_numbers = NOT_IN_KEYS.split(TEXTS.sub("", text))
+    if any(each.count(".") > MOST_DOTS for each in keys_and_numbers):
+        raise ValueError(f"a key of more than {MOST_DOTS} dots")
+    return text
 
 
 def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:
@@ -41,6 +67,14 @@ def checked(kind: type[S], content: Mapping[str, Any], *, where: str) -> S:
         given = "" if isinstance(first["input"], Mapping) else f", not {first['input']!r}"
         place = f"{where}: '{key}'" if key else where
         raise InputError(f"{place}: {message}{given}") from None
+
+
+def check_size(value: Any) -> None:
+    """Raise a ValueError if a number is too large to compute with."""
+    if isinstance(value, int) and abs(value) > LARGEST_WHOLE:
+        raise ValueError(f"a whole number here is at most {LARGEST_WHOLE} in magnitude")
+    if isinstance(value, float) and abs(value) > LARGEST:
+        raise ValueError(f"a number here is at most {LARGEST:g} in magnitude")
 
 
 def configured(kind: type[S], options: Mapping[str, Any], *, where: str) -> S:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ulc.config import DataSpec
-from ulc.data.identity import digest_files
+from ulc.data.identity import digest_files, with_weights
 
 
 @pytest.fixture
@@ -48,6 +48,25 @@ def test_a_label_file_belongs_to_data_of_the_package(later):
     Path("labels.json").write_text("[0]")
     assert digest_files(data, "labels.json", True, later) not in (None, alone)
     assert digest_files(data, "missing.json", True, later) is None
+
+
+def test_a_file_of_initial_weights_belongs_to_the_files(later):
+    data, weights = table(), Path("w.pth")
+    alone = digest_files(data, None, False, later)
+    assert digest_files(data, None, False, later, weights) is None
+    weights.write_bytes(b"one")
+    before = digest_files(data, None, False, later, weights)
+    weights.write_bytes(b"other")
+    assert len({alone, before, digest_files(data, None, False, later, weights)}) == 3
+
+
+def test_only_a_readable_file_of_initial_weights_changes_the_content():
+    assert with_weights("content", None) == "content"
+    assert with_weights("content", Path("missing.pth")) == "content"
+    Path("w.pth").write_bytes(b"one")
+    one = with_weights("content", Path("w.pth"))
+    Path("w.pth").write_bytes(b"two")
+    assert len({"content", one, with_weights("content", Path("w.pth"))}) == 3
 
 
 def test_other_files_do_not_belong_to_data_of_the_package(later):

@@ -123,7 +123,7 @@ def test_a_backbone_with_other_weights_is_refused(made, ulc, monkeypatch):
     monkeypatch.setattr(Toy, "__init__", lambda self: before(self, seed=1))
     code, printed = ulc("predict", run, "new", "--trust", "-q")
     assert code == 2
-    assert "backbone 'toy_backbones:Toy' differs in weights or preprocessing" in printed.err
+    assert "backbone 'toy_backbones:Toy' differs in weights, code or preprocessing" in printed.err
 
 
 def test_a_damaged_embedding_is_said(made):

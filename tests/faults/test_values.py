@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ulc.config import DataSpec
+from ulc.algorithms import configure
+from ulc.config import DataSpec, RunSpec, checked
 from ulc.data.columns import parse
 from ulc.data.sources import load_source
 from ulc.errors import InputError
+from ulc.networks.classifier import inverse_softplus
 
 
 @pytest.mark.parametrize(
@@ -65,3 +67,35 @@ def test_text_that_is_no_unicode_is_refused(number):
     Path("t.npz").write_bytes(content)
     with pytest.raises(InputError, match=r"y.npy holds text that is no Unicode"):
         load_source(DataSpec(source="npz", path="t.npz"))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options", "name"),
+    [
+        ("ulc", {"batch_size": 10**23}, "batch_size"),
+        ("ulc", {"loss_history": 10**23}, "loss_history"),
+        ("ulc", {"zero_losses": 2**40 + 1}, "zero_losses"),
+        ("ulc_plus", {"passes": 10**23}, "passes"),
+        ("dividemix", {"warmup_batch_size": 10**23}, "warmup_batch_size"),
+        ("ulc", {"initial_class_std": 1e300}, "initial_class_std"),
+        ("ulc", {"initial_instance_std": 1e300}, "initial_instance_std"),
+        ("ce", {"sgd": {"lr": 1e31}}, "sgd.lr"),
+    ],
+)
+def test_a_number_too_large_to_compute_with_is_refused_with_its_option(algorithm, options, name):
+    says = rf"options of {algorithm}: '{name}': a (whole )?number here is at most .*, not \d"
+    with pytest.raises(InputError, match=says):
+        configure(algorithm, options)
+
+
+def test_numbers_of_a_spec_have_a_bound_but_not_its_seed():
+    assert checked(RunSpec, {"epochs": 2**40, "seed": 10**23}, where="x").seed == 10**23
+    with pytest.raises(InputError, match=r"x: 'epochs': a whole number here is at most"):
+        checked(RunSpec, {"epochs": 10**23}, where="x")
+    with pytest.raises(InputError, match=r"x: 'imbalance.ratio': a number here is at most 1e\+30"):
+        checked(RunSpec, {"imbalance": {"ratio": 1e300}}, where="x")
+
+
+def test_a_network_can_start_with_the_largest_standard_deviation():
+    assert inverse_softplus(1e30) == 1e30
+    assert inverse_softplus(40.0) == pytest.approx(inverse_softplus(40.000001), abs=1e-5)

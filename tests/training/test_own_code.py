@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import ulc
 from stub_data import embeddings
 from ulc.config import NetworkSpec
+from ulc.embedding.backbones import load_backbone
 from ulc.errors import InputError
 from ulc.experiments.side_by_side import run_side_by_side
 from ulc.training.loop import TrainingProgress
@@ -31,6 +33,14 @@ class Net(nn.Module):
     def forward(self, vectors):
         return self.layer(vectors)
 """
+BACKBONE = """
+from torch import nn
+
+class Embed(nn.Module):
+    size = 8
+    def forward(self, images):
+        return images.mean((2, 3))
+"""
 EDITED = "was edited after this run began; train anew with --fresh, or undo the edit"
 
 
@@ -46,8 +56,9 @@ def write(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     np.savez(tmp_path / "data.npz", **embeddings())
 
-    def call(algorithm=ALGORITHM, network=NETWORK):
-        for name, content in {"own_method": algorithm, "own_net": network}.items():
+    def call(algorithm=ALGORITHM, network=NETWORK, backbone=BACKBONE):
+        files = {"own_method": algorithm, "own_net": network, "own_embed": backbone}
+        for name, content in files.items():
             (tmp_path / f"{name}.py").write_text(content)
             monkeypatch.delitem(sys.modules, name, raising=False)
         importlib.invalidate_caches()
@@ -140,3 +151,33 @@ def test_a_finished_audit_of_an_edited_network_is_not_read_but_named(write, tmp_
     write(network=NETWORK + "# better\n")
     with pytest.raises(InputError, match=f"the file of the network 'own_net:Net' {EDITED}"):
         ulc.audit(data, out, **settings)
+
+
+def test_an_edited_backbone_has_another_fingerprint(write):
+    before = load_backbone("own_embed:Embed").fingerprint()
+    write()
+    assert load_backbone("own_embed:Embed").fingerprint() == before
+    write(backbone=BACKBONE.replace("mean", "amax"))
+    assert load_backbone("own_embed:Embed").fingerprint() != before
+
+
+def test_the_fingerprint_of_a_backbone_of_a_library_does_not_count_code(write):
+    own = load_backbone("own_embed:Embed")
+    library = replace(own, name="timm:embed").fingerprint()
+    write(backbone=BACKBONE + "# better\n")
+    assert replace(load_backbone("own_embed:Embed"), name="timm:embed").fingerprint() == library
+
+
+def test_a_finished_audit_of_an_edited_backbone_is_not_read_but_named(write, tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(40) % 2
+    pixels = rng.integers(0, 100, (40, 8, 8, 3)) + 100 * labels[:, None, None, None]
+    np.savez(tmp_path / "images.npz", X=pixels.astype(np.uint8), y=labels)
+    data, out = tmp_path / "images.npz", tmp_path / "audits"
+    settings = {"embed": "own_embed:Embed", "epochs": 2}
+    first = ulc.audit(data, out, **settings)
+    assert ulc.audit(data, out, **settings).path == first.path
+    write(backbone=BACKBONE + "# better\n")
+    with pytest.raises(InputError, match=f"the file of the backbone 'own_embed:Embed' {EDITED}"):
+        ulc.audit(data, out, **settings)
+    assert ulc.audit(data, out, fresh=True, **settings).path == first.path

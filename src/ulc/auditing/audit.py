@@ -65,19 +65,19 @@ def run_audit(
     if isinstance(launcher, str):
         launcher = find_launcher(launcher) or train_in_processes
     path = out / spec.folder_name
-    finished = placing.find_finished(path, spec.data, None)
+    finished = placing.find_finished(path, spec.data, None, spec.network.weights_file)
     if finished is not None:
         check_trusted(
             finished.spec, str(path), named_code(spec.network.name, spec.data.text_model or "")
         )
-        check_own_code(finished, finished.spec)
+        check_own_code(finished, finished.spec, spec.embed)
         return finished
     torch_device, progress = choose_device(device), progress or AuditProgress()
     # before the folder is made: wrong input writes nothing
     source = read_source(spec, out, torch_device, progress)
     folder = placing.place(path, source.identity)
     if folder.done:
-        check_own_code(folder, folder.spec)
+        check_own_code(folder, folder.spec, spec.embed)
         placing.remember_files(folder, source.identity)
         return folder
     workspace = Workspace(create_folder(folder.path), torch_device, progress, launcher, device)
@@ -96,7 +96,7 @@ def resume_audit(
     spec = AuditSpec.read(path / "audit.toml")
     placing.check_name(path, spec.folder_name)
     if folder.done:
-        check_own_code(folder, folder.spec)
+        check_own_code(folder, folder.spec, spec.embed)
         return folder
     torch_device, progress = choose_device(device), progress or AuditProgress()
     source = read_source(spec, path.absolute().parent, torch_device, progress)
@@ -138,8 +138,9 @@ def start_fresh_audit(spec: AuditSpec, out: Path) -> None:
 
     A finished audit of other data stays.
     """
+    weights = spec.network.weights_file
 
     def read_identity() -> DataIdentity:
-        return identify(load_source(spec.data), spec.data, None, None)
+        return identify(load_source(spec.data), spec.data, None, None, weights)
 
-    placing.remove_run(out / spec.folder_name, spec.data, None, read_identity)
+    placing.remove_run(out / spec.folder_name, spec.data, None, read_identity, weights)

@@ -98,7 +98,7 @@ def read_source(
     began = time.time()
     with progress.reading() as on_progress:
         source = load_source(spec.data, on_progress)
-    identity = identify(source, spec.data, None, began)
+    identity = identify(source, spec.data, None, began, spec.network.weights_file)
     for note in (*source.notes, *(f"Warning: {each}" for each in source.warnings)):
         progress.on_note(note)
     backbone, choice = choices.choose_backbone(spec, source, device)

@@ -10,6 +10,7 @@ from ulc.auditing.spec import AuditSpec
 from ulc.auditing.trainings import HeldOutRun
 from ulc.evaluation.judgement_scores import score_judgement
 from ulc.storage.run_folder import RunFolder
+from ulc.training.own_code import hash_backbone
 
 # Files of the handed-over model's run that are copied into the audit folder.
 COPIED = (
@@ -36,6 +37,7 @@ def write_audit(folder: RunFolder, results: AuditResults) -> None:
     for name in COPIED:
         if run.has(name):
             folder.write(name, run.read(name))
+    note_backbone(folder, results.spec.embed)
     spec = run.spec.model_copy(update={"data": results.spec.data})
     folder.write("spec.toml", spec.write().encode())
     replace(results.judgement.labels, other_health=results.data.pictures).write(folder)
@@ -45,6 +47,15 @@ def write_audit(folder: RunFolder, results: AuditResults) -> None:
     folder.write_json("noise.json", results.handed_over.confusion.model_dump(mode="json"))
     folder.write_json("summary.json", summarise_audit(results))
     folder.write_json("audit.json", describe_audit(results))
+
+
+def note_backbone(folder: RunFolder, name: str) -> None:
+    """Add the hash of the user's own backbone, if there is one, to environment.json."""
+    code = hash_backbone(name)
+    if code:
+        environment = folder.read_json("environment.json")
+        own_code = environment.get("own_code", {}) | code
+        folder.write_json("environment.json", environment | {"own_code": own_code})
 
 
 def summarise_audit(results: AuditResults) -> dict[str, Any]:

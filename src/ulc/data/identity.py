@@ -5,7 +5,9 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ SETTLED = 1.0  # seconds; a file that changed later before it was read may be ch
 class DataIdentity(Spec):
     """Which data a folder was made from.
 
-    content: digest of the arrays and names that were read
+    content: digest of the arrays and names that were read, and of a file of initial weights
     inputs: digest of the inputs alone, which do not change with labels; None: unknown
     files: digest of the paths, sizes and times of their files; None: unknown
     images: whether the inputs are images
@@ -41,25 +43,46 @@ class DataIdentity(Spec):
 
 
 def identify(
-    source: Source, data: DataSpec, label_file: str | None, began: float | None
+    source: Source,
+    data: DataSpec,
+    label_file: str | None,
+    began: float | None,
+    weights: Path | None = None,
 ) -> DataIdentity:
     """Return the identity of data that were read from `data` and from the label file, if any.
 
     began: time when reading began, by `time.time`; None: unknown
+    weights: file of the initial weights; None: there is none
     """
-    images = source.inputs.ndim == 4
-    files = None if began is None else digest_files(data, label_file, images, began - SETTLED)
+    images, files = source.inputs.ndim == 4, None
+    if began is not None:
+        files = digest_files(data, label_file, images, began - SETTLED, weights)
     inputs = digest_inputs(source)
-    content = digest_content(source, inputs)
+    content = with_weights(digest_content(source, inputs), weights)
     return DataIdentity(content=content, files=files, images=images, inputs=inputs)
 
 
-def files_unchanged(identity: DataIdentity, data: DataSpec, label_file: str | None) -> bool:
+def files_unchanged(
+    identity: DataIdentity, data: DataSpec, label_file: str | None, weights: Path | None = None
+) -> bool:
     """Whether the files of the data are those of `identity`; False also if this is unknown."""
     if identity.files is None:
         return False
-    found = digest_files(data, label_file, identity.images, time.time())
+    found = digest_files(data, label_file, identity.images, time.time(), weights)
     return found == identity.files
+
+
+def with_weights(content: str, weights: Path | None) -> str:
+    """Return the digest `content`, changed by the content of a file of initial weights.
+
+    A file that cannot be read does not count: reading the weights tells why.
+    """
+    with suppress(OSError):
+        if weights is not None and weights.is_file():
+            with weights.open("rb") as stream:
+                found = hashlib.file_digest(stream, "sha256").hexdigest()
+            return hashlib.sha256(f"{content}weights:{found}".encode()).hexdigest()
+    return content
 
 
 def digest_inputs(source: Source) -> str:
@@ -111,14 +134,21 @@ def add_value(found: "hashlib._Hash", value: Any) -> None:
         found.update(json.dumps(plain, default=repr).encode())
 
 
-def digest_files(data: DataSpec, label_file: str | None, images: bool, latest: float) -> str | None:
+def digest_files(
+    data: DataSpec,
+    label_file: str | None,
+    images: bool,
+    latest: float,
+    weights: Path | None = None,
+) -> str | None:
     """Return a digest of the paths, sizes and times of all files that the data consist of.
 
     None: the files are not known, cannot be found, or one of them changed after `latest`.
     """
     found = hashlib.sha256()
     try:
-        for path in list_files(data, label_file, images):
+        others = () if weights is None else (weights,)
+        for path in chain(list_files(data, label_file, images), others):
             state = path.stat()
             changed = max(state.st_mtime_ns, state.st_ctime_ns)
             if changed > latest * 1e9:

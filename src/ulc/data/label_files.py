@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from ulc.data.sources.npz import read_arrays, to_whole_numbers
 from ulc.errors import InputError
 from ulc.storage.files import npz_names, write_whole
-from ulc.storage.memory import check_file
+from ulc.storage.memory import check_file, check_unpacked
 from ulc.typing import Integers
+
+JSON_COPIES = 30  # bytes of memory that a byte of JSON takes at most: an empty list or object
 
 
 class Plain(np.ndarray[Any, Any]):
@@ -67,6 +69,7 @@ def choose_key(path: Path, names: list[str], key: str | None) -> str:
 
 def read_json_labels(path: Path) -> NDArray[np.int64]:
     """Read DivideMix's noise file: a list of N whole numbers."""
+    check_file(path, JSON_COPIES)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         labels = np.asarray(content)
@@ -86,8 +89,11 @@ def read_pt_labels(path: Path) -> dict[str, Any]:
     old_name = "numpy.core.multiarray._reconstruct"
     arrays: list[Any] = [_reconstruct, (_reconstruct, old_name), (Plain, "numpy.ndarray"), Plain]
     try:
+        check_unpacked(path, str(path))
         with torch.serialization.safe_globals([*arrays, np.dtype, *dtypes]):
             content = torch.load(path, weights_only=True)
+    except InputError:
+        raise
     except Exception:
         # torch raises many kinds of errors here, and advises an unsafe way to read the file.
         raise InputError(

@@ -201,7 +201,7 @@ def prepare(
         learned=np.arange(len(data)),
         class_names=source.class_names,
         facts=describe_data(labelled, truth),
-        identity=identify(source, spec.data, spec.noise.file, began),
+        identity=identify(source, spec.data, spec.noise.file, began, spec.network.weights_file),
         validation=make_set(source.valid_inputs, source.valid_labels, preprocessing, device),
         notes=source.notes,
         warnings=source.warnings,

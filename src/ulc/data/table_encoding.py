@@ -39,6 +39,8 @@ class TableColumn(Spec):
     mean, std: mean and standard deviation of each number; std 0: it is constant and left out
     """
 
+    unbounded = frozenset({"fill"})
+
     name: str
     kind: Literal["number", "boolean", "date", "category"]
     fill: float = 0.0

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ulc.errors import InputError, first_line
-from ulc.importing import Trust, check_trust
+from ulc.importing import Trust, check_trust, source_hash
 from ulc.networks import feature_count, imported_class, own_module
 
 DEFAULT = "efficientnet-lite0"
@@ -47,10 +47,12 @@ class Backbone:
     width: int
 
     def fingerprint(self) -> str:
-        """Return a digest of all that decides an image's features, including the weights."""
+        """Return a digest of all that decides an image's features: weights, own code, settings."""
         loaded = self.loaded
         settings = (self.name, loaded.size, loaded.mean, loaded.std, loaded.interpolation)
         digest = hashlib.sha256(repr(settings).encode())
+        if is_own_backbone(self.name):
+            digest.update((source_hash(type(loaded.network)) or "").encode())
         for key, value in loaded.network.state_dict().items():
             digest.update(key.encode())
             if isinstance(value, Tensor):
@@ -75,6 +77,12 @@ def check_backbone_trust(name: str, where: str, trust: Trust) -> None:
     """
     if not PLAIN_NAME.fullmatch(name):
         check_trust(name, "backbone", where, trust)
+
+
+def is_own_backbone(name: str) -> bool:
+    """Whether the name is that of a user's own `module:Class`."""
+    family, colon, _ = name.partition(":")
+    return bool(colon) and family not in ("timm", "torchvision")
 
 
 def find_loader(name: str) -> Callable[[int | None], LoadedNetwork]:

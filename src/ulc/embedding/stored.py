@@ -23,7 +23,7 @@ class StoredEmbedding:
     backbone: name of the backbone
     size: height and width of the backbone's input, in pixels
     height, width: height and width of the images before resizing, in pixels
-    fingerprint: digest of the backbone's name, weights and preprocessing
+    fingerprint: digest of the backbone's name, weights, preprocessing and own code
     """
 
     backbone: str
@@ -96,7 +96,7 @@ class StoredEmbedding:
         )
 
     def load_backbone(self, where: str, *, trust: Trust = False) -> Backbone:
-        """Load the backbone; raise if weights or preprocessing differ from the embedding's.
+        """Load the backbone; raise if weights, code or preprocessing differ from the embedding's.
 
         where: path of the file that names it; trust: whether code outside the package may run
         """
@@ -104,7 +104,8 @@ class StoredEmbedding:
         backbone = load_backbone(self.backbone, size=self.size)
         if backbone.fingerprint() != self.fingerprint:
             raise InputError(
-                f"backbone '{self.backbone}' differs in weights or preprocessing from the one that "
-                "made the run's features; install the same version, or embed and train again"
+                f"backbone '{self.backbone}' differs in weights, code or preprocessing from the "
+                "one that made the run's features; install the same version, or embed and train "
+                "again"
             )
         return backbone

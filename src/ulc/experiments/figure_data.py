@@ -74,9 +74,9 @@ def read_after_warm_up(run: FinishedRun) -> AfterWarmUp:
 
 
 def check_columns(columns: dict[str, NDArray[np.generic]], classes: int) -> None:
-    """Raise a ValueError unless all arrays are (N,), and labels name classes."""
+    """Raise a ValueError unless all arrays are (N,), labels name classes and numbers are finite."""
     for name, values in columns.items():
-        if values.shape != (len(columns["given"]),) or len(values) == 0:
+        if values.ndim != 1 or values.shape != columns["given"].shape or len(values) == 0:
             raise ValueError(f"{name} has shape {values.shape}")
         if name in ("given", "true"):
             whole = values.dtype.kind in "iu"
@@ -84,6 +84,8 @@ def check_columns(columns: dict[str, NDArray[np.generic]], classes: int) -> None
                 raise ValueError(f"{name} holds other values than classes")
         elif values.dtype.kind != "f":
             raise ValueError(f"{name} has type {values.dtype}")
+        elif np.isinf(values).any() or (name != "epistemic" and np.isnan(values).any()):
+            raise ValueError(f"{name} holds NaN or infinite values")
 
 
 def find_after_warm_up(runs: Sequence[FinishedRun], name: str) -> AfterWarmUp:

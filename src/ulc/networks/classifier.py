@@ -83,7 +83,7 @@ class Classifier(nn.Module):
         if spec.logit_noise:
             self.noise_head = nn.Linear(features, classes)
             nn.init.zeros_(self.noise_head.weight)
-            nn.init.constant_(self.noise_head.bias, math.log(math.expm1(spec.instance_std)))
+            nn.init.constant_(self.noise_head.bias, inverse_softplus(spec.instance_std))
             # A free standard deviation: the gradient of a log-variance has the variance as a
             # factor, so a small one would stay where it starts.
             start = spec.class_std / math.sqrt(classes)
@@ -205,3 +205,8 @@ class Classifier(nn.Module):
 def instance_std(raw: Tensor) -> Tensor:
     """Standard deviations from the output of the noise head: softplus, within `STDS`."""
     return F.softplus(raw).clamp(*STDS)
+
+
+def inverse_softplus(value: float) -> float:
+    """Return the number whose softplus is `value`, which is above 0."""
+    return value if value > 40 else math.log(math.expm1(value))  # equal in double precision

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ulc.errors import InputError, first_line
+from ulc.storage.memory import check_file, check_unpacked
 
 IMAGENET = "imagenet"
 Weights = dict[str, Tensor]
@@ -79,7 +80,10 @@ def read_weights(path: Path) -> Weights:
         safetensors.torch.load_file if path.suffix == ".safetensors" else load_pickled
     )
     try:
+        check_file(path)
         content = load(path)
+    except InputError:
+        raise
     except Exception as error:  # torch and safetensors raise many kinds of errors
         raise InputError(
             f"--weights {path}: no readable weights ({type(error).__name__}); give a file of "
@@ -95,4 +99,5 @@ def read_weights(path: Path) -> Weights:
 
 def load_pickled(path: Path) -> Any:
     """Read what `torch.save` wrote; a pickle that could run code is refused."""
+    check_unpacked(path, str(path))
     return torch.load(path, map_location="cpu", weights_only=True)

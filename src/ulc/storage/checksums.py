@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ulc.errors import InputError
 from ulc.storage.files import write_whole
+from ulc.storage.memory import read_run_file
 
 NAME = "checksums.json"
 
@@ -50,13 +51,21 @@ class Checksums:
     def read(self) -> dict[str, list[str]] | None:
         """Return the valid digests of each file by name; None: there is no checksums.json."""
         try:
-            return parse(self.path.read_bytes())
+            content = read_run_file(self.path)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, RecursionError) as error:
-            raise InputError(
-                f"{self.path} is damaged ({error}); put it back, or train anew with --fresh"
-            ) from None
+        except OSError as error:
+            raise self.damaged(error) from None
+        try:
+            return parse(content)
+        except (ValueError, RecursionError) as error:
+            raise self.damaged(error) from None
+
+    def damaged(self, error: Exception) -> InputError:
+        """Return the error for a damaged checksums.json; `error` tells what is wrong."""
+        return InputError(
+            f"{self.path} is damaged ({error}); put it back, or train anew with --fresh"
+        )
 
 
 def parse(content: bytes) -> dict[str, list[str]]:

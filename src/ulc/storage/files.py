@@ -37,6 +37,8 @@ def check_output_file(
         raise InputError(f"{option} {path}: there is no folder {path.parent}; make it first")
     if path.is_dir():
         raise InputError(f"{option} {path}: a folder; give the name of a file")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{option} {path}: a pipe or device; give the name of a file")
     for name, other in (inputs or {}).items():
         if path.exists() and other.exists() and path.samefile(other):
             raise InputError(f"{option} {path}: these are {name} themselves; {remedy}")
@@ -47,6 +49,8 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Temporary files that killed processes have left of the same file are removed first.
     """
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: a pipe or device, which a file would replace; choose a file")
     try:
         remove_temporaries(path.parent, path.name)
         try:

@@ -3,12 +3,15 @@
 import errno
 import os
 import re
+import zipfile
 from pathlib import Path
+from typing import BinaryIO
 
 from ulc.errors import InputError
 
 VARIABLE = "ULC_MEMORY_LIMIT"
 SHARE = 0.5  # of the machine's memory: the default bound
+SMALL = 16 * 2**20  # bytes of a file of a run folder that are always read
 UNKNOWN = 8 * 2**30  # the machine's memory in bytes where the system does not tell it
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -66,7 +69,30 @@ def check_file(path: Path, copies: int = 1) -> None:
     check_memory(copies * size, str(path))
 
 
+def check_unpacked(file: Path | BinaryIO, name: str) -> None:
+    """Raise an InputError if the members of a zip exceed the bound; any other file passes.
+
+    To be called before `torch.load`, which also unpacks members that are compressed.
+
+    name: of the file, for the error
+    """
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            needed = sum(member.file_size for member in archive.infolist())
+        check_memory(needed, f"{name}: its content")
+
+
 def read_file(path: Path) -> bytes:
     """Return the content of a regular file that fits the bound."""
     check_file(path)
     return path.read_bytes()
+
+
+def read_run_file(path: Path) -> bytes:
+    """Return the content of a file of a run folder: it is small or fits the bound.
+
+    A bound below the size of a small model is meant for the data.
+    """
+    if path.is_file() and path.stat().st_size <= SMALL:
+        return path.read_bytes()
+    return read_file(path)

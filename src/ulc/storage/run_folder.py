@@ -18,6 +18,7 @@ from ulc.labels.judgement import Judgement
 from ulc.storage.checksums import Checksums
 from ulc.storage.contents import checked_content
 from ulc.storage.files import read_npz
+from ulc.storage.memory import read_run_file
 from ulc.storage.temporary import remove_temporaries
 
 Records = list[dict[str, Any]]
@@ -98,7 +99,9 @@ class RunFolder:
     def check_spec_file(self, name: str) -> None:
         """Raise an InputError if spec.toml or audit.toml was edited after it was written."""
         try:
-            self.checksums.check(name, (self.path / name).read_bytes())
+            self.checksums.check(name, read_run_file(self.path / name))
+        except InputError:
+            raise  # it exceeds the bound of memory, or the checksums are damaged
         except (OSError, ValueError) as error:
             raise InputError(
                 f"{self.path / name} was changed after the run began ({first_line(error)}); undo "
@@ -145,8 +148,10 @@ class RunFolder:
     def read(self, name: str) -> bytes:
         """Return a file's content; raise if it changed after it was written."""
         try:
-            content = (self.path / name).read_bytes()
+            content = read_run_file(self.path / name)
             self.checksums.check(name, content)
+        except InputError:
+            raise  # it exceeds the bound of memory, or the checksums are damaged
         except FileNotFoundError:
             state = (
                 "is missing from the run"

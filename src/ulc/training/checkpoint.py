@@ -10,6 +10,7 @@ import torch
 from ulc.algorithms.base import Algorithm
 from ulc.errors import InputError, first_line
 from ulc.networks.processes import by_first
+from ulc.storage.memory import check_unpacked
 from ulc.storage.run_folder import Records, RunFolder
 from ulc.training.best_epoch import Snapshot
 
@@ -68,12 +69,15 @@ def read(folder: RunFolder) -> dict[str, Any]:
     """The checkpoint's content; a pickle inside it is not executed."""
     stored = io.BytesIO(folder.read(NAME))
     try:
+        check_unpacked(stored, str(folder.path / NAME))
         with zipfile.ZipFile(stored) as archive:
             broken = archive.testzip()  # torch.load does not check the checksums
         stored.seek(0)
         if broken is None:
             return torch.load(stored, map_location="cpu", weights_only=True)
         reason = f"{broken} fails its checksum"
+    except InputError:
+        raise
     except Exception as error:
         # torch raises many kinds of error for a damaged file, with advice that does not fit here.
         reason = type(error).__name__

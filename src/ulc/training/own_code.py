@@ -2,6 +2,7 @@
 
 from ulc.algorithms import find_algorithm
 from ulc.config import NetworkSpec, RunSpec
+from ulc.embedding.backbones import is_own_backbone
 from ulc.errors import InputError
 from ulc.importing import Trust, check_trust, imported, source_hash
 from ulc.storage.run_folder import RunFolder
@@ -21,6 +22,12 @@ def hash_network(network: NetworkSpec) -> str | None:
     return source_hash(imported(network.name, "network")) if ":" in network.name else None
 
 
+def hash_backbone(name: str) -> dict[str, str]:
+    """Hash of the file of a frozen network of the user's own; empty for one of a library."""
+    found = source_hash(imported(name, "backbone")) if is_own_backbone(name) else None
+    return {} if found is None else {"backbone": found}
+
+
 def check_trusted(spec: RunSpec, where: str, trust: Trust) -> None:
     """Raise an InputError if the spec, which a file gave, names code that may not run.
 
@@ -32,13 +39,16 @@ def check_trusted(spec: RunSpec, where: str, trust: Trust) -> None:
     check_trust(spec.data.text_model or "", "text model", where, trust)
 
 
-def check_own_code(folder: RunFolder, spec: RunSpec) -> None:
-    """Raise an InputError if algorithm or network were edited after the folder's run began."""
+def check_own_code(folder: RunFolder, spec: RunSpec, backbone: str = "none") -> None:
+    """Raise an InputError if algorithm or network were edited after the folder's run began.
+
+    backbone: name of the frozen network that embeds the images of an audit
+    """
     if not folder.has("environment.json"):
         return
     before = folder.read_json("environment.json").get("own_code", {})
-    names = {"algorithm": spec.algorithm, "network": spec.network.name}
-    for kind, found in hash_own_code(spec).items():
+    names = {"algorithm": spec.algorithm, "network": spec.network.name, "backbone": backbone}
+    for kind, found in (hash_own_code(spec) | hash_backbone(backbone)).items():
         if before.get(kind, found) != found:
             raise InputError(
                 f"{folder.path}: the file of the {kind} '{names[kind]}' was edited after this run "

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ulc.config import DataSpec, checked
+from ulc.config import DataSpec, checked, read_toml
 from ulc.data.identity import DataIdentity, digest_inputs, files_unchanged
 from ulc.data.sources import load_source
 from ulc.errors import InputError
@@ -21,14 +21,18 @@ NAME = "identity.json"
 BESIDE = "-data-"  # between the name by the spec and the digest of the data
 
 
-def find_finished(path: Path, data: DataSpec, label_file: str | None) -> RunFolder | None:
+def find_finished(
+    path: Path, data: DataSpec, label_file: str | None, weights: Path | None = None
+) -> RunFolder | None:
     """Return the finished run at or beside `path` whose data files have not changed.
 
     The data are not read. None: there is none, or only reading the data can tell.
+
+    weights: file of the initial weights; None: there is none
     """
     for folder in folders_at(path):
         identity = stored_identity(folder) if folder.done else None
-        if identity is not None and files_unchanged(identity, data, label_file):
+        if identity is not None and files_unchanged(identity, data, label_file, weights):
             return folder
     return None
 
@@ -70,7 +74,11 @@ def remember_files(folder: RunFolder, identity: DataIdentity) -> None:
 
 
 def remove_run(
-    path: Path, data: DataSpec, label_file: str | None, read: Callable[[], DataIdentity]
+    path: Path,
+    data: DataSpec,
+    label_file: str | None,
+    read: Callable[[], DataIdentity],
+    weights: Path | None = None,
 ) -> None:
     """Remove the run of these data at or beside `path`, and a stopped run of any data at `path`.
 
@@ -80,7 +88,7 @@ def remove_run(
     if is_free(folder):
         return
     if folder.done and is_readable(folder):
-        folder = find_finished(path, data, label_file) or place(path, read())
+        folder = find_finished(path, data, label_file, weights) or place(path, read())
     if folder.path.is_dir():
         folder.remove()
 
@@ -129,7 +137,7 @@ def inputs_changed(folder: RunFolder) -> bool:
         return False
     if spec.imbalance.kind != "none" or spec.data.text_model not in (None, "tfidf"):
         return False
-    if files_unchanged(identity, spec.data, spec.noise.file):
+    if files_unchanged(identity, spec.data, spec.noise.file, spec.network.weights_file):
         return False
     return digest_inputs(load_source(spec.data)) != identity.inputs
 
@@ -143,10 +151,18 @@ def stored_identity(folder: RunFolder) -> DataIdentity | None:
 
 def other_data(folder: RunFolder) -> InputError:
     """Return the error for a stopped run whose data have changed."""
+    what = "data or weights" if names_weights(folder) else "data"
     return InputError(
-        f"{folder.path}: a stopped run whose data have changed since it began; undo the change to "
-        "resume it, choose another --out, or remove it and start anew with --fresh"
+        f"{folder.path}: a stopped run whose {what} have changed since it began; undo the change "
+        "to resume it, choose another --out, or remove it and start anew with --fresh"
     )
+
+
+def names_weights(folder: RunFolder) -> bool:
+    """Whether the spec of the run or audit in the folder names initial weights."""
+    names = [name for name in ("spec.toml", "audit.toml") if folder.has(name)]
+    specs = [read_toml(folder.path / name) for name in names]
+    return any(each.get("network", {}).get("weights") is not None for each in specs)
 
 
 def first_folder(path: Path) -> Path:

@@ -172,7 +172,8 @@ def resolved(spec: RunSpec) -> RunSpec:
 def finished_run(spec: RunSpec, out: Path) -> RunFolder | None:
     """The folder of the finished run of this spec if its data files have not changed; else None."""
     spec = resolved(spec)
-    folder = placing.find_finished(out / spec.folder_name, spec.data, spec.noise.file)
+    path, weights = out / spec.folder_name, spec.network.weights_file
+    folder = placing.find_finished(path, spec.data, spec.noise.file, weights)
     if folder is not None:
         check_own_code(folder, spec)
     return folder
@@ -188,7 +189,8 @@ def start_fresh(spec: RunSpec, out: Path) -> None:
     def read_identity() -> DataIdentity:
         return prepare(spec, torch.device("cpu")).identity
 
-    placing.remove_run(out / spec.folder_name, spec.data, spec.noise.file, read_identity)
+    path, weights = out / spec.folder_name, spec.network.weights_file
+    placing.remove_run(path, spec.data, spec.noise.file, read_identity, weights)
 
 
 @memory_explained()
