@@ -12,6 +12,7 @@ import pandas as pd
 from PIL import Image
 
 from benchmarks.fuzzing import mutations as change
+from benchmarks.fuzzing.other_files import PLACES, READS, good_files
 from benchmarks.fuzzing.other_runs import make_other_runs, other_reader
 from benchmarks.fuzzing.run_folders import RUN_FILES, make_run, run_reader
 from ulc.applying.decisions import DECISIONS, decide, read_decisions
@@ -98,6 +99,9 @@ def make_readers(folder: Path) -> dict[str, Reader]:
         changes = (CHANGES[path.suffix], change.change_bytes)
         place = f"{path.parent.name}/{name}"
         readers[f"run/{name}"] = Reader(place, [path.read_bytes()], other_reader(name), changes)
+    for name, good in good_files(folder).items():
+        changes = (CHANGES[Path(PLACES[name]).suffix], change.change_bytes)
+        readers[name] = Reader(PLACES[name], [good], READS[name], changes)
     rows = RunRows.of(RunFolder.open(made))
     readers["decisions"] = Reader(
         "d.csv",
