@@ -49,7 +49,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Temporary files that killed processes have left of the same file are removed first.
     """
-    if path.exists() and not path.is_file():
+    if path.exists() and not (path.is_file() or path.is_dir()):
         raise InputError(f"{path}: a pipe or device, which a file would replace; choose a file")
     try:
         remove_temporaries(path.parent, path.name)
