@@ -52,12 +52,12 @@ def other_data_lines(folder: RunFolder) -> list[str]:
 
 
 def collapse_lines(folder: RunFolder) -> list[str]:
-    """A warning about classes that the model hardly ever predicts; else none."""
+    """A warning about classes that hardly any training row is predicted as; else none."""
     classes = folder.read_json("health.json")["classes"]
     return [
-        f"Warning: the model hardly ever predicts '{each['class']}' ({each['predicted']} of "
-        f"{sum(other['size'] for other in classes)} rows, although {each['size']} labels name it): "
-        "the class has collapsed. Do not rely on the scores of its labels."
+        f"Warning: hardly any training row is predicted as '{each['class']}' ({each['predicted']} "
+        f"of {sum(other['size'] for other in classes)}, although {each['size']} labels name it): "
+        "the class has collapsed there. Do not rely on the scores of its labels."
         for each in classes
         if each.get("collapsed")
     ][:MOST_WARNINGS]
