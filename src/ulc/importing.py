@@ -71,7 +71,8 @@ def working_folder() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.path.remove(folder)
+        if folder in sys.path:  # the module may have changed the path itself
+            sys.path.remove(folder)
 
 
 @contextmanager
