@@ -26,6 +26,7 @@ from ulc.config import NetworkSpec, Spec, configured
 from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
+from ulc.data.torch_file import read_torch
 from ulc.data.training import Batch, TensorData, TrainingData
 from ulc.experiments.data_parallel import call_together
 from ulc.labels.judgement import Judgement
@@ -651,7 +652,7 @@ def through_a_file(state: dict[str, Any]) -> dict[str, Any]:
     file = io.BytesIO()
     torch.save(state, file)
     file.seek(0)
-    loaded: dict[str, Any] = torch.load(file, weights_only=True)
+    loaded: dict[str, Any] = read_torch(file, "the state")
     return loaded
 
 

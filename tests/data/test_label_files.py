@@ -137,7 +137,9 @@ def test_a_file_of_something_else_is_refused_by_name(name, content, message):
         (torch.zeros(3), "not a dictionary of label arrays"),
         ({}, "holds no array; write the labels"),
         ({1: torch.zeros(3), 2: torch.zeros(3)}, "set noise.key to one of: 1, 2"),
-        ({"labels": [[0, 1]]}, r"labels has shape \(1, 2\)"),
+        ({"labels": [[0, 1]]}, "labels is no array of numbers; give one label per row"),
+        ({"labels": ["a"]}, "labels is no array of numbers; give one label per row"),
+        ({"labels": torch.zeros(2, 2)}, r"labels has shape \(2, 2\)"),
     ],
 )
 def test_a_pt_of_something_else_is_refused_by_name(content, message):

@@ -2,32 +2,21 @@
 
 import io
 import json
-import pickle
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ulc.data.sources.npz import read_arrays, to_whole_numbers
+from ulc.data.sources.unpickling import NAMES, plain
 from ulc.errors import InputError
 from ulc.storage.files import npz_names, write_whole
-from ulc.storage.memory import check_file, check_unpacked
+from ulc.storage.memory import check_file
 from ulc.typing import Integers
 
+NUMBERS = (bool, int, float)
 JSON_COPIES = 30  # bytes of memory that a byte of JSON takes at most: an empty list or object
-
-
-class Plain(np.ndarray[Any, Any]):
-    """Stand-in for ndarray in a pickle; it cannot be called.
-
-    A pickle needs the class only as an argument of _reconstruct. A call of ndarray could interpret
-    any bytes as pointers to objects.
-    """
-
-    def __new__(cls, *_: object, **__: object) -> NoReturn:
-        """Raise an UnpicklingError in every case."""
-        raise pickle.UnpicklingError("it calls numpy.ndarray")
 
 
 def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
@@ -43,7 +32,21 @@ def read_label_file(path: Path, key: str | None = None) -> NDArray[np.int64]:
     else:
         key = choose_key(path, list_arrays(path), key)
         content = read_arrays(path, lambda name: name == key)
-    return to_whole_numbers(np.asarray(content[key]), f"{path}: {key}")
+    return to_whole_numbers(as_array(content[key], f"{path}: {key}"), f"{path}: {key}")
+
+
+def as_array(labels: Any, what: str) -> NDArray[Any]:
+    """Return labels as an array; what: the file and its key, for the error.
+
+    A list of lists is refused: each could hold the next one twice, which multiplies its size.
+    """
+    nested = isinstance(labels, list | tuple) and not all(type(each) in NUMBERS for each in labels)
+    try:
+        if not nested:
+            return np.asarray(labels)
+    except (TypeError, RuntimeError):  # tensors that NumPy cannot hold
+        pass
+    raise InputError(f"{what} is no array of numbers; give one label per row")
 
 
 def list_arrays(path: Path) -> list[str]:
@@ -82,20 +85,16 @@ def read_json_labels(path: Path) -> NDArray[np.int64]:
 
 def read_pt_labels(path: Path) -> dict[str, Any]:
     """Read CIFAR-N's file, a dictionary of label arrays saved by torch, without running code."""
-    import torch
-    from numpy._core.multiarray import _reconstruct
+    from ulc.data.torch_file import read_torch
+    from ulc.data.torch_pickle import STATES
 
-    dtypes = [type(np.dtype(name)) for name in ("u1", "i1", "i2", "i4", "i8")]
-    old_name = "numpy.core.multiarray._reconstruct"
-    arrays: list[Any] = [_reconstruct, (_reconstruct, old_name), (Plain, "numpy.ndarray"), Plain]
     try:
-        check_unpacked(path, str(path))
-        with torch.serialization.safe_globals([*arrays, np.dtype, *dtypes]):
-            content = torch.load(path, weights_only=True)
+        with path.open("rb") as stream:
+            content = plain(read_torch(stream, str(path), STATES | NAMES))
     except InputError:
         raise
     except Exception:
-        # torch raises many kinds of errors here, and advises an unsafe way to read the file.
+        # A damaged file can raise any error.
         raise InputError(
             f"{path}: damaged, or it holds objects other than label arrays; these could run code, "
             "so they are not read; use the official file"

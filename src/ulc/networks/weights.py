@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
-from torch import Tensor, nn
+from torch import Size, Tensor, nn
 
+from ulc.data.torch_file import read_torch
 from ulc.errors import InputError, first_line
-from ulc.storage.memory import check_file, check_unpacked
+from ulc.storage.memory import check_file
 
 IMAGENET = "imagenet"
 Weights = dict[str, Tensor]
@@ -40,7 +40,7 @@ def set_weights(backbone: nn.Module, weights: Mapping[str, Tensor], name: str) -
     backbone.load_state_dict(weights)
 
 
-def describe(shape: torch.Size | None) -> str:
+def describe(shape: Size | None) -> str:
     """Return a shape as text; None: nothing is there."""
     return "nothing" if shape is None else str(tuple(shape))
 
@@ -99,5 +99,5 @@ def read_weights(path: Path) -> Weights:
 
 def load_pickled(path: Path) -> Any:
     """Read what `torch.save` wrote; a pickle that could run code is refused."""
-    check_unpacked(path, str(path))
-    return torch.load(path, map_location="cpu", weights_only=True)
+    with path.open("rb") as stream:
+        return read_torch(stream, str(path))

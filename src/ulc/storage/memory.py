@@ -3,9 +3,7 @@
 import errno
 import os
 import re
-import zipfile
 from pathlib import Path
-from typing import BinaryIO
 
 from ulc.errors import InputError
 
@@ -67,19 +65,6 @@ def check_file(path: Path, copies: int = 1) -> None:
     if not path.is_file():
         raise OSError(errno.EINVAL, "no regular file")
     check_memory(copies * size, str(path))
-
-
-def check_unpacked(file: Path | BinaryIO, name: str) -> None:
-    """Raise an InputError if the members of a zip exceed the bound; any other file passes.
-
-    To be called before `torch.load`, which also unpacks members that are compressed.
-
-    name: of the file, for the error
-    """
-    if zipfile.is_zipfile(file):
-        with zipfile.ZipFile(file) as archive:
-            needed = sum(member.file_size for member in archive.infolist())
-        check_memory(needed, f"{name}: its content")
 
 
 def read_file(path: Path) -> bytes:

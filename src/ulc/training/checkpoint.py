@@ -1,16 +1,16 @@
 """Save the state of a run, so that a killed run can be resumed to the same bits."""
 
 import io
-import zipfile
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from ulc.algorithms.base import Algorithm
+from ulc.data.sources.unpickling import PickleError
+from ulc.data.torch_file import read_torch
 from ulc.errors import InputError, first_line
 from ulc.networks.processes import by_first
-from ulc.storage.memory import check_unpacked
 from ulc.storage.run_folder import Records, RunFolder
 from ulc.training.best_epoch import Snapshot
 
@@ -69,16 +69,9 @@ def read(folder: RunFolder) -> dict[str, Any]:
     """The checkpoint's content; a pickle inside it is not executed."""
     stored = io.BytesIO(folder.read(NAME))
     try:
-        check_unpacked(stored, str(folder.path / NAME))
-        with zipfile.ZipFile(stored) as archive:
-            broken = archive.testzip()  # torch.load does not check the checksums
-        stored.seek(0)
-        if broken is None:
-            return torch.load(stored, map_location="cpu", weights_only=True)
-        reason = f"{broken} fails its checksum"
-    except InputError:
+        return read_torch(stored, str(folder.path / NAME))
+    except (InputError, MemoryError):
         raise
-    except Exception as error:
-        # torch raises many kinds of error for a damaged file, with advice that does not fit here.
-        reason = type(error).__name__
+    except Exception as error:  # a damaged file can raise any error
+        reason = str(error) if isinstance(error, PickleError) else type(error).__name__
     raise folder.damaged(NAME, ValueError(reason))

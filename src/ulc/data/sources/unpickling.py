@@ -7,10 +7,11 @@ values needs, and makes arrays of known types itself.
 """
 
 import pickletools
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,26 @@ class Machine:
     stack: list[Any] = field(default_factory=list)
     memo: dict[int, Any] = field(default_factory=dict)
 
+    def most_steps(self) -> int:
+        """Return how many instructions a pickle may have."""
+        return MOST_STEPS
+
+    def steps(self) -> Mapping[str, Callable[["Machine", Any], Any]]:
+        """Return the instructions that are executed, by name."""
+        return STEPS
+
+    def find(self, module: Any, name: Any) -> Any:
+        """Return what stands for a function or class that the pickle names."""
+        return find_name(module, name)
+
+    def reducer(self, kind: str) -> Callable[..., Any]:
+        """Return what a call of the name of this kind does."""
+        return REDUCERS.get(kind, refuse_call)
+
+    def is_key(self, value: Any) -> bool:
+        """Whether a value may be a key; nested tuples not: their hash takes exponential time."""
+        return isinstance(value, str)
+
     def pop(self) -> Any:
         """Take the topmost value from the stack."""
         if not self.stack or self.stack[-1] is MARK:
@@ -80,10 +101,10 @@ class Machine:
         del self.stack[place:]
         return values
 
-    def top(self, kind: type[Any]) -> Any:
-        """Return the topmost value, which must be of this class."""
-        if not self.stack or type(self.stack[-1]) is not kind:
-            raise PickleError(f"no {kind.__name__} where one belongs")
+    def top(self, *kinds: type[Any]) -> Any:
+        """Return the topmost value, which must be of one of these classes."""
+        if not self.stack or type(self.stack[-1]) not in kinds:
+            raise PickleError(f"no {kinds[0].__name__} where one belongs")
         return self.stack[-1]
 
     def append(self, values: list[Any]) -> None:
@@ -93,10 +114,9 @@ class Machine:
     def set_items(self, values: list[Any]) -> None:
         """Put keys and values, in turn, into the dictionary on top of the stack."""
         keys = values[::2]
-        # Other keys could be nested tuples, whose hash takes exponential time.
-        if len(values) % 2 or not all(isinstance(key, str) for key in keys):
+        if len(values) % 2 or not all(map(self.is_key, keys)):
             raise PickleError("a key is no text")
-        self.top(dict).update(zip(keys, values[1::2], strict=True))
+        self.top(dict, OrderedDict).update(zip(keys, values[1::2], strict=True))
 
     def make_dict(self) -> None:
         """Replace the keys and values above the last mark by a dictionary."""
@@ -115,8 +135,7 @@ class Machine:
         arguments, name = self.pop(), self.pop()
         if not isinstance(name, Name) or not isinstance(arguments, tuple):
             raise PickleError("it calls something")
-        reducer: Callable[..., Any] = REDUCERS.get(name.kind, refuse_call)
-        self.stack.append(reducer(*arguments))
+        self.stack.append(self.reducer(name.kind)(*arguments))
 
     def build(self) -> None:
         """Fill the array on top of the stack; a type keeps its code, whatever its state says."""
@@ -210,8 +229,8 @@ STEPS: dict[str, Callable[[Machine, Any], Any]] = {
     "SETITEM": lambda m, _: m.set_items([m.pop(), m.pop()][::-1]),
     "SETITEMS": lambda m, _: m.set_items(m.pop_to_mark()),
     "POP": lambda m, _: m.pop(),
-    "GLOBAL": lambda m, name: m.stack.append(find_name(*name.split(" ", 1))),
-    "STACK_GLOBAL": lambda m, _: m.stack.append(find_name(*(m.pop(), m.pop())[::-1])),
+    "GLOBAL": lambda m, name: m.stack.append(m.find(*name.split(" ", 1))),
+    "STACK_GLOBAL": lambda m, _: m.stack.append(m.find(*(m.pop(), m.pop())[::-1])),
     "REDUCE": lambda m, _: m.reduce(),
     "BUILD": lambda m, _: m.build(),
     "MEMOIZE": lambda m, _: m.remember(len(m.memo)),
@@ -223,18 +242,23 @@ STEPS: dict[str, Callable[[Machine, Any], Any]] = {
 }
 
 
-def run_pickle(content: bytes) -> Any:
-    """Return the object that a pickle describes; raise if it needs more than plain values."""
-    machine = Machine()
+def run_pickle(content: bytes | BinaryIO, machine: Machine | None = None) -> Any:
+    """Return the object that a pickle describes; raise if it needs more than plain values.
+
+    content: a stream is read to the end of the pickle
+    machine: what executes the instructions; None: one for plain values
+    """
+    machine = machine or Machine()
+    most, steps = machine.most_steps(), machine.steps()
     for count, (step, argument, _) in enumerate(pickletools.genops(content)):
-        if count >= MOST_STEPS:
-            raise PickleError(f"it has more than {MOST_STEPS:,} instructions")
+        if count >= most:
+            raise PickleError(f"it has more than {most:,} instructions")
         if step.name == "STOP":
             return machine.pop()
         if step.name in CONSTANTS:
             machine.stack.append(CONSTANTS[step.name]())
-        elif step.name in STEPS:
-            STEPS[step.name](machine, argument)
+        elif step.name in steps:
+            steps[step.name](machine, argument)
         else:
             raise PickleError(f"it uses {step.name}")
     raise PickleError("it has no end")
