@@ -12,7 +12,7 @@ from ulc.algorithms import ALGORITHMS
 from ulc.cli import parse
 from ulc.config import NoiseSpec, RunSpec, checked, merge, read_toml
 from ulc.errors import InputError
-from ulc.experiments.paper.cells import known_options
+from ulc.settings.presets import known_options
 from ulc.settings.variants import VARIANTS, variant
 from ulc.training.run import resolved
 
@@ -24,6 +24,7 @@ FILES = {  # name in grid.toml and of the option: environment variable and conte
     "features100": ("ULC_FEATURES100", "npz of frozen features of CIFAR-100"),
     "human": ("ULC_CIFAR10N", "npz or pt with the labels of CIFAR-10N"),
     "cifar": ("ULC_CIFAR10", "folder of CIFAR-10"),
+    "cifar_part": ("ULC_CIFAR10_PART", "folder that `part_of_cifar10` has written"),
 }
 
 

@@ -17,6 +17,7 @@ FILES = {
     "features100": "cifar100_features.npz",
     "human": "cifar10n.npz",
     "cifar": "cifar10",
+    "cifar_part": "cifar10_part",
 }
 MANY_CLASSES = "features100"  # settings that begin so have 100 classes, all others 10
 

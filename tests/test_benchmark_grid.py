@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.grid import main, parse_options, plan_cells
 from benchmarks.grid_records import (
+    SEARCHES,
     add_record,
     changed_options,
     hash_spec,
@@ -26,10 +27,12 @@ from benchmarks.grid_table import group_records, title_of
 from benchmarks.grid_table import main as print_tables
 from benchmarks.recorded_runs import FILES
 from stub_data import embeddings
+from ulc.algorithms import ALGORITHMS
 from ulc.cli import parse
-from ulc.config import read_toml
+from ulc.config import merge, read_toml
 from ulc.errors import InputError
 from ulc.experiments.paper.cells import PaperSweep
+from ulc.experiments.paper.features import choices, flat
 from ulc.experiments.paper.grids import find_scale, paper_grid
 from ulc.settings.variants import VARIANTS
 from ulc.training.run import run
@@ -165,24 +168,53 @@ def test_a_setting_has_options_for_all_methods_and_for_single_ones(tmp_path, com
 
 @pytest.mark.parametrize("table", ["table1", "table2"])
 def test_every_column_of_the_paper_has_a_setting_with_the_specs_of_the_sweep(table):
-    """Co-teaching+ apart, which is told the true share of wrong labels in the paper's tables."""
+    """With the options that the search chose for the data set.
+
+    Co-teaching+ apart, which is told the true share of wrong labels in the paper's tables. The
+    settings of CIFAR-100 have the options of CIFAR-10 where the sweep has those of CIFAR-100.
+    """
     titles = read_toml(SETTINGS)
     known = {name: find_setting(name, FILES, titles, must_exist=False) for name in titles}
     data = {"cifar10": parse.data(FILES["features"]), "cifar100": parse.data(FILES["features100"])}
     grid, scale = paper_grid(table), find_scale("cpu")
     sweep = PaperSweep(grid=grid, scale=scale, rows=grid.rows, columns=grid.columns, data=data)
     for column in grid.columns:
-        noise = column.noise if column.cpu is None else column.cpu.noise
         (setting,) = (
             each
             for each in known.values()
             if (each.base.data, each.base.noise, each.base.imbalance)
-            == (data[column.data], noise, column.imbalance)
+            == (data[column.data], column.feature_noise, column.imbalance)
         )
         for row in grid.rows:
             if row.told is None:
-                cell = make_cell(setting, row.method, 1)
-                assert cell.spec == sweep.spec(row, column, 1), (setting.name, row.method)
+                changes = searched_for(column.data, row.method)
+                spec = make_cell(setting, row.method, 1, changes).spec
+                if column.data == "cifar100":
+                    own = sweep.options_of(column, row.method)
+                    spec = spec.model_copy(update={"options": merge(spec.options, own)})
+                assert spec == sweep.spec(row, column, 1), (setting.name, row.method)
+
+
+def searched_for(data, method):
+    """What the search chose for the features of a data set; nothing if it did not search."""
+    name = {"cifar10": "features-1to10-50", "cifar100": "features100-1to10-50"}[data]
+    records = read_records(SEARCHES / f"{name}.jsonl")
+    chosen = [each["changes"] for each in records if each["method"] == method and each["chosen"]]
+    return chosen[0] if chosen else []
+
+
+@pytest.mark.parametrize("data", ["cifar10", "cifar100"])
+def test_the_scale_cpu_has_what_the_search_chose_for_its_data_set(data):
+    """And names as searched nothing else."""
+    named = {
+        method: dict(flat(choice.options))
+        for method, choice in choices(data).items()
+        if choice.source.startswith("search ")
+    }
+    found = {
+        method: dict(flat(parse.settings(searched_for(data, method)))) for method in ALGORITHMS
+    }
+    assert named == {method: changes for method, changes in found.items() if changes}
 
 
 def test_a_cell_is_recorded_wherever_its_data_are_but_not_with_other_options(tmp_path, command):

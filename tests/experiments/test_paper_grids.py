@@ -1,5 +1,6 @@
 """The tables and figures of the paper as data: every cell is a valid training, with sources."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from ulc.data.prepare import prepare
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
 from ulc.experiments.paper.cells import paper_sweep
+from ulc.experiments.paper.features import flat
 from ulc.experiments.paper.grids import NAMES, PaperGrid, find_scale, option_sources, paper_grid
 from ulc.training.run import build_algorithm
 from ulc.validating import checked
@@ -124,6 +126,62 @@ def test_features_get_the_asymmetric_noise_of_cifar_10_by_number(features):
     assert cell.spec.options["warmup_entropy"] == 1.0
 
 
+BY_COLUMN = (
+    "doubtful_weight",
+    "threshold",
+    "loss_history",
+    "warmup_entropy",
+    "bootstrapping",
+    "memory",
+    "penalty",
+    "refine_labels",
+)  # go with data set or noise, not with the epochs
+
+
+@pytest.mark.parametrize("name", ["table1", "table2", "table4", "figure2", "figure4"])
+def test_features_have_the_options_that_the_paper_s_scale_has_for_the_column(
+    name, folders, features
+):
+    """λ_u, options of ELR+ and of M-correction: of CIFAR-100, of 90 % and of asymmetric noise."""
+    both = (cells_of(name, folders), cells_of(name, features, "cpu"))
+    for large, small in zip(*both, strict=True):
+        assert (large.row, large.column) == (small.row, small.column)
+        for option in BY_COLUMN:
+            assert small.spec.options.get(option) == large.spec.options.get(option), small.title
+
+
+def test_options_of_features_that_count_steps_are_scaled_with_the_epochs(features):
+    chosen = ["elr_plus", "cifar100", "symmetric:0.5", "half:5"]
+    for epochs, steps in ((None, 2000), (24, 2000), (6, 500)):
+        (cell,) = cells_of("table2", features, "cpu", only=chosen, epochs=epochs)
+        options = cell.spec.options
+        assert options["penalty_rampup_steps"] == options["average_rampup_steps"] == steps
+
+
+def test_settings_of_the_user_override_those_of_the_features(features):
+    chosen = {"only": ["ulc", "ce", "cifar100", "symmetric:0.5", "half:5"]}
+    tuned = {"CIFAR-100, Sym. 50 %, 1:5": {"ulc": {"doubtful_weight": 1.0}}}
+    first, second = cells_of("table2", features, "cpu", **chosen, tuned=tuned)
+    assert first.spec.options["sgd"]["weight_decay"] == 0.008
+    assert second.spec.options["doubtful_weight"] == 1.0
+    (own,) = cells_of("table2", features, "cpu", only=["ce", *chosen["only"][2:]],
+                      options={"sgd": {"weight_decay": 0.1}})  # fmt: skip
+    assert (own.spec.options["sgd"]["weight_decay"], own.spec.options["sgd"]["lr"]) == (0.1, 0.008)
+
+
+@pytest.mark.parametrize("name", [each for each in NAMES if each != "table3"])
+def test_every_option_of_features_is_told_with_value_and_source(name, folders, features):
+    work = paper_sweep(name, features, scale="cpu")
+    told = {(each.data, each.algorithm, each.name): each for each in work.column_options()}
+    assert all(each.algorithm in METHODS and each.source != "ours" for each in told.values())
+    for row, column in product(work.rows, work.columns):
+        algorithm = work.spec(row, column, 0).algorithm
+        for option, value in flat(work.options_of(column, algorithm)):
+            noises = told[column.head[0], algorithm, option].noises[value]
+            assert not noises or column.head[1] in noises
+    assert paper_sweep(name, folders).column_options() == []
+
+
 def test_figures_1_and_2_end_with_the_first_epoch_after_warm_up(folders, features):
     for name in ("figure1", "figure2"):
         (large,) = cells_of(name, folders)
@@ -144,13 +202,9 @@ def test_figure_3_has_the_three_noise_models_and_figure_4_five_weights(folders):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_hyper_parameter_has_a_source(name, folders):
-    def flat(options, prefix=""):
-        for key, value in options.items():
-            yield from flat(value, f"{key}.") if isinstance(value, dict) else [prefix + key]
-
     for cell in cells_of(name, folders):
         sources = option_sources()[cell.spec.algorithm]
-        wanted = {"epochs", "network", *flat(cell.spec.options)}
+        wanted = {"epochs", "network", *dict(flat(cell.spec.options))}
         assert wanted <= set(sources), cell.spec.algorithm
     assert set(option_sources()) == set(METHODS)
 

@@ -3,7 +3,7 @@
 import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ulc.config import RunSpec
-    from ulc.experiments.grid import Cell
     from ulc.experiments.paper.cells import PaperSweep
     from ulc.experiments.sweep import SweepResult
 
@@ -95,7 +94,9 @@ def sweep(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Train nothing; list what is left and how long it may take."
+            "--dry-run",
+            help="Train nothing; list what is left and how long it may take, and the options by "
+            "data set of --scale cpu with their sources.",
         ),
     ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
@@ -114,6 +115,7 @@ def sweep(
     fails does not stop the others: it is listed at the end, and the exit code is 1.
     """
     from ulc.cli.launcher_options import chosen_launcher
+    from ulc.cli.sweep_plan import print_options, print_plan
     from ulc.cli.sweep_progress import sweep_bar
     from ulc.experiments.grid import SweepProgress
     from ulc.experiments.paper.cells import PaperSweep
@@ -130,8 +132,10 @@ def sweep(
     else:
         work, names, numbers = own_work(what, run_options, algorithms, seeds)
     if dry_run:
-        for note in left_out(work if isinstance(work, PaperSweep) else None):
-            say(note + "\n")
+        if isinstance(work, PaperSweep):
+            for note in left_out(work):
+                say(note + "\n")
+            print_options(work.column_options())
         print_plan(list_cells(work, names, numbers), out, jobs, device)
         return
     with sweep_bar(jobs) as bar:
@@ -233,37 +237,6 @@ def check_options(context: typer.Context, what: str | None) -> None:
         if given and parameter.name in refused:
             reason = f"{what} of the paper {why}" if paper else why
             raise InputError(f"{parameter.opts[0]}: {reason}; leave it out")
-
-
-def print_plan(cells: "Sequence[Cell]", out: Path, jobs: int, device: str) -> None:
-    """Print how many runs each row has, how many are left, and how long they may take."""
-    from ulc.experiments.planning import plan_sweep, total_seconds
-    from ulc.experiments.speed import in_words
-
-    def tell(each: "Cell") -> None:
-        say(f"measuring {cell(each.spec.algorithm)} …", error=True)
-
-    planned = plan_sweep(cells, out, jobs=jobs, device=device, on_measure=tell)
-    rows: dict[str, list[Any]] = {}
-    for each in planned:
-        rows.setdefault(each.cell.row, []).append(each)
-    say("| | runs | finished | left | time of a run | by |\n|---|---|---|---|---|---|")
-    for title, group in rows.items():
-        left = [each for each in group if each.epochs_left]
-        known = [each.seconds for each in left if each.seconds is not None]
-        time = in_words(sum(known) / len(known)) if known else "–"
-        by = ", ".join(sorted({each.by for each in left})) or "–"
-        done = len(group) - len(left)
-        say(f"| {cell(title)} | {len(group)} | {done} | {len(left)} | {time} | {by} |")
-    seconds = total_seconds(planned, jobs)
-    time = "unknown" if seconds is None else f"about {in_words(seconds)}"
-    missing = sum(1 for each in planned if each.epochs_left)
-    say(f"\n{len(planned)} runs, {missing} left; time with {jobs} at once on this machine: {time}.")
-    reasons = dict.fromkeys(each.why_not for each in planned if each.why_not)
-    for reason in reasons:
-        say(f"cannot be trained: {cell(reason)}", error=True)
-    if reasons:
-        sys.exit(1)
 
 
 def left_out(paper: "PaperSweep | None") -> list[str]:

@@ -71,10 +71,9 @@ def is_in_column(run: FinishedRun, column: Column) -> bool:
     """
     spec = run.spec
     by_classes = spec.data.source == "npz" and run.classes == CLASSES[column.data]
-    noises = [column.noise, *([] if column.cpu is None else [column.cpu.noise])]
     return (
         (spec.data.source == column.data or by_classes)
-        and spec.noise in noises
+        and spec.noise in (column.noise, column.feature_noise)
         and spec.imbalance.tag == column.imbalance.tag
     )
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from ulc.algorithms import ALGORITHMS, find_algorithm
-from ulc.config import SGD, RunSpec, merge
+from ulc.config import SGD, NoiseSpec, RunSpec, merge
 from ulc.errors import InputError
 
 
@@ -63,12 +63,28 @@ def find_preset(spec: RunSpec) -> Preset:
         return Preset(section["epochs"], options, tuned=False, **network)
     options = merge(recipe_options(spec.algorithm, section), section.get(spec.algorithm, {}))
     epochs = options.pop("epochs", section["epochs"])
-    rows = [row for row in section.get("noise", ()) if spec.noise.kind in row["kinds"]]
-    if rows:
-        nearest = min(rows, key=lambda row: abs(row["rate"] - spec.noise.rate))
-        known = find_algorithm(spec.algorithm).config_class.model_fields
-        options |= {key: value for key, value in nearest["options"].items() if key in known}
+    options |= noise_options(section, spec.algorithm, spec.noise)
     return Preset(epochs, options, **network)
+
+
+def noise_options(section: Mapping[str, Any], algorithm: str, noise: NoiseSpec) -> dict[str, Any]:
+    """The options of an algorithm for a kind of noise and the nearest rate.
+
+    There are none for a user's own algorithm, and for a kind that the presets do not name.
+
+    section: presets of the data set
+    """
+    rows = [row for row in section.get("noise", ()) if noise.kind in row["kinds"]]
+    if algorithm not in ALGORITHMS or not rows:
+        return {}
+    nearest = min(rows, key=lambda row: abs(row["rate"] - noise.rate))
+    return known_options(algorithm, nearest["options"])
+
+
+def known_options(algorithm: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that an algorithm has."""
+    fields = find_algorithm(algorithm).config_class.model_fields
+    return {name: value for name, value in options.items() if name in fields}
 
 
 def recipe_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,8 +92,7 @@ def recipe_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any]
 
     section: presets of the data set
     """
-    known = find_algorithm(algorithm).config_class.model_fields
-    return {name: value for name, value in section.get("recipe", {}).items() if name in known}
+    return known_options(algorithm, section.get("recipe", {}))
 
 
 def neutral_options(algorithm: str, section: Mapping[str, Any]) -> dict[str, Any]:

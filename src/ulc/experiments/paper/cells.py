@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ulc.algorithms import find_algorithm
 from ulc.config import DataSpec, NetworkSpec, RunSpec, checked, merge
 from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError
 from ulc.experiments.grid import Cell
+from ulc.experiments.paper.features import ColumnOption, column_options, feature_options
 from ulc.experiments.paper.grids import (
     CLASSES,
     TITLES,
@@ -22,6 +22,7 @@ from ulc.experiments.paper.grids import (
     find_scale,
     paper_grid,
 )
+from ulc.settings.presets import find_preset, scale_epochs
 from ulc.settings.variants import VARIANTS, variant
 from ulc.storage.files import read_npz
 from ulc.training.run import resolved
@@ -71,16 +72,15 @@ class PaperSweep:
             raise InputError(
                 f"--set {clash}: {self.grid.name} sets it for '{row.title}'; leave out one of them"
             )
-        frozen = column.cpu if self.data[column.data].source == "npz" else None
-        options = {} if frozen is None else known_options(row.method, frozen.options)
         algorithm, _ = VARIANTS.get(row.method, (row.method, {}))
-        options |= self.tuned.get(column.title, {}).get(algorithm, {})
+        tuned = self.tuned.get(column.title, {}).get(algorithm, {})
+        options = merge(self.options_of(column, algorithm), tuned)
         if row.told is not None:
             options[row.told] = column.wrong_share
         base = RunSpec(
             data=self.data[column.data],
             imbalance=column.imbalance,
-            noise=column.noise if frozen is None else frozen.noise,
+            noise=column.feature_noise if self.is_frozen(column) else column.noise,
             network=self.network_of(column),
             options=merge(merge(options, row.options), self.options),
             seed=seed,
@@ -90,6 +90,24 @@ class PaperSweep:
         if row.until == "warm-up":
             return spec.model_copy(update={"epochs": spec.options["warmup_epochs"] + 1})
         return spec
+
+    def options_of(self, column: Column, algorithm: str) -> dict[str, Any]:
+        """Options by data set and noise; none for images, whose presets have them."""
+        options = feature_options(column, algorithm) if self.is_frozen(column) else {}
+        if self.epochs is None or not options:
+            return options
+        preset = find_preset(RunSpec(data=self.data[column.data], algorithm=algorithm))
+        return scale_epochs(options, self.epochs / preset.epochs)
+
+    def is_frozen(self, column: Column) -> bool:
+        """Whether a column has frozen features in place of images."""
+        return self.data[column.data].source == "npz"
+
+    def column_options(self) -> list[ColumnOption]:
+        """The options of all cells by data set and noise, with their sources."""
+        frozen = [each for each in self.columns if self.is_frozen(each)]
+        names = dict.fromkeys(VARIANTS.get(row.method, (row.method,))[0] for row in self.rows)
+        return column_options(frozen, list(names))
 
     def network_of(self, column: Column) -> NetworkSpec:
         """The network for a column's data set; "auto": that of the preset."""
@@ -218,10 +236,3 @@ def choose(
         tuple(row for row in rows if fits({row.method, row.title})),
         tuple(column for column in columns if fits(wanted[0], *column_names(column))),
     )
-
-
-def known_options(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the options that the algorithm of a method has."""
-    algorithm, _ = VARIANTS.get(method, (method, {}))
-    fields = find_algorithm(algorithm).config_class.model_fields
-    return {name: value for name, value in options.items() if name in fields}

@@ -23,19 +23,12 @@ Percent = Annotated[float, Field(allow_inf_nan=True)]  # nan: the paper has no n
 Score = Literal["best", "last"]
 
 
-class Features(Spec):
-    """What differs in a column at the scale `cpu`."""
-
-    noise: NoiseSpec
-    options: dict[str, Any] = Field(default_factory=dict)
-
-
 class Column(Spec):
     """A column: data set, noise and imbalance.
 
     head: the lines of its heading
     wrong_share: the true share of wrong labels; None: unknown
-    cpu: what differs with frozen features; None: nothing
+    cpu_noise: the same noise for frozen features; None: as for images
     """
 
     head: tuple[str, ...]
@@ -43,7 +36,7 @@ class Column(Spec):
     noise: NoiseSpec
     imbalance: ImbalanceSpec = ImbalanceSpec()
     wrong_share: float | None = None
-    cpu: Features | None = None
+    cpu_noise: NoiseSpec | None = None
 
     @property
     def title(self) -> str:
@@ -60,6 +53,11 @@ class Column(Spec):
         """The imbalance as on the command line, such as half:10."""
         uneven = self.imbalance
         return "none" if uneven.kind == "none" else f"{uneven.kind}:{uneven.ratio:g}"
+
+    @property
+    def feature_noise(self) -> NoiseSpec:
+        """The noise at the scale `cpu`."""
+        return self.cpu_noise or self.noise
 
 
 class Row(Spec):
