@@ -3,7 +3,7 @@
 import importlib.util
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,25 @@ def plain(cut: Cut, seed: int, work: Path) -> Measured:
 def plain_stopped(cut: Cut, seed: int, work: Path) -> Measured:
     """Train with cross entropy and early stopping on held-out given labels, as audits do."""
     return train_with(cut, seed, work, "ce", stopped=True)
+
+
+def plain_corrected(cut: Cut, seed: int, work: Path) -> Measured:
+    """Train with cross entropy on the labels that an audit believes.
+
+    Each row has the likeliest class of its posterior; a row without a class of at least one half is
+    left out.
+    """
+    from ulc.api import audit as run_audit
+
+    folder = run_audit(write_data(cut, work), out=work / "audit", seed=seed).folder
+    posterior = folder.judgement.corrected
+    sure = posterior.max(1) >= 0.5
+    believed = posterior.argmax(1)[sure]
+    (work / "corrected").mkdir()
+    kept = replace(
+        cut, inputs=cut.inputs[sure], given=believed, ids=cut.ids[sure], true=cut.true[sure]
+    )
+    return train_with(kept, seed, work / "corrected", "ce", stopped=False)
 
 
 def ulc(cut: Cut, seed: int, work: Path) -> Measured:
@@ -135,6 +154,7 @@ METHODS: dict[str, Callable[[Cut, int, Path], Measured]] = {
     "audit": audit,
     "plain": plain,
     "plain-stopped": plain_stopped,
+    "plain-corrected": plain_corrected,
     "ulc": ulc,
     "cleanlab-lr": cleanlab_lr,
     "cleanlab-mlp": cleanlab_mlp,
@@ -143,6 +163,7 @@ NEEDS = {
     "audit": "ulc.auditing",
     "plain": "ulc.auditing",
     "plain-stopped": "ulc.auditing",
+    "plain-corrected": "ulc.auditing",
     "ulc": "ulc.auditing",
     "cleanlab-lr": "cleanlab",
     "cleanlab-mlp": "cleanlab",

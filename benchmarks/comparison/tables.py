@@ -160,9 +160,12 @@ def model_table(cells: Sequence[Cell]) -> Table:
         lead = means["audit"] - max(means[method] for method in MODELS[1:])
         row = [setting_title(setting), str(len(audits))]
         row += [mean_and_deviation(list(best[method].values())) for method in MODELS]
-        rows.append([*row, f"{100 * lead:+.1f}", *(f"{100 * each:+.1f}" for each in worst)])
+        row += [f"{100 * lead:+.1f}", *(f"{100 * each:+.1f}" for each in worst)]
+        corrected = better_prior(select_cells(cells, setting, "plain-corrected"))
+        rows.append([*row, mean_and_deviation(list(corrected.values()))])
     titles = ["ulc audit", "plain", "plain, early stopping", "ULC"]
     heads = ["setting", "n", *titles, "audit − best", *(f"worst seed: − {t}" for t in titles[1:])]
+    heads.append("plain, labels that the audit believes")
     return Table(heads, rows)
 
 
