@@ -122,6 +122,29 @@ def test_workers_end_with_a_sweep_that_is_killed():
     running.communicate()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("caught", ["BaseException", "()"])
+def test_a_signal_during_an_import_ends_the_command_at_once(number, caught):
+    """A library may catch the exception that a signal raises, or end with a dump."""
+    Path("library.py").write_text(
+        f"import time\ntry:\n    print('begun', flush=True)\n    time.sleep(60)\n"
+        f"except {caught}:\n    time.sleep(60)\nfinally:\n    print('caught')\n"
+    )
+    program = (
+        "import signal, sys; sys.path.insert(0, '.');"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from ulc.stopping import exit_at_signals\n"
+        "with exit_at_signals():\n    import library"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout.readline() == "begun\n"
+    running.send_signal(number)
+    printed, said = running.communicate(timeout=30)
+    assert (running.returncode, printed, said) == (128 + number, "", LINE)
+
+
 def test_a_signal_that_arrives_while_deferred_takes_effect_behind_the_block():
     arrived = []
     before = signal.signal(signal.SIGTERM, lambda number, _: arrived.append(number))

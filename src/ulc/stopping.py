@@ -23,8 +23,9 @@ def exit_at_signals() -> Iterator[None]:
     """Context manager: SIGINT and SIGTERM raise SystemExit; one line says how to go on.
 
     Behind the block the process ends at once, because Python's own end can take seconds. A second
-    signal, or a block that does not end in PATIENCE seconds, ends it at once, too: files are
-    written whole or not at all. A signal that is ignored or has a handler already is left alone.
+    signal, or a block that does not end in PATIENCE seconds, ends it at once, too, and so does a
+    signal during an import: files are written whole or not at all. A signal that is ignored or has
+    a handler already is left alone.
     """
     defaults = (signal.SIG_DFL, signal.default_int_handler)
     mine = [number for number in SIGNALS if signal.getsignal(number) in defaults]
@@ -43,15 +44,29 @@ def exit_at_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def raise_exit(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 (a handler)
-    """Raise SystemExit; from now on, another signal ends the process at once."""
+def raise_exit(number: int, frame: FrameType | None) -> NoReturn:
+    """Raise SystemExit; from now on, another signal ends the process at once.
+
+    During an import the process ends at once: a library may catch the exception, or die of it.
+    """
     code = 128 + number
+    if is_importing(frame):
+        leave(code)
     for each in SIGNALS:
         signal.signal(each, lambda *_: leave(code))
     if hasattr(signal, "alarm"):  # not on Windows
         signal.signal(signal.SIGALRM, lambda *_: leave(code))
         signal.alarm(PATIENCE)
     sys.exit(code)
+
+
+def is_importing(frame: FrameType | None) -> bool:
+    """Whether this frame, or one that waits for it, imports a module."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def leave(code: int) -> NoReturn:
