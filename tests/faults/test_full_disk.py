@@ -1,5 +1,6 @@
 """Files that do not fit on the disk: one sentence, nothing half written, and the run goes on."""
 
+import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -71,6 +72,9 @@ def test_a_command_that_cannot_write_leaves_nothing(ulc, run, command):
     assert ulc(*command)[0] == 0
 
 
+NO_ROOM = "ulc: the output is not whole: its disk is full; make room and repeat"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_output_that_cannot_be_written_is_one_sentence():
@@ -79,9 +83,21 @@ def test_output_that_cannot_be_written_is_one_sentence():
             [sys.executable, "-m", "ulc", "algorithms"], stdout=full, stderr=subprocess.PIPE
         )
     assert done.returncode == 2
-    assert done.stderr.decode().splitlines() == [
-        "ulc: the output is not whole: its disk is full; make room and repeat"
-    ]
+    assert done.stderr.decode().splitlines() == [NO_ROOM]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_of_which_a_part_can_be_written_is_one_sentence(unbuffered):
+    """Without a buffer Python writes the part that fits, and says nothing of the rest."""
+    command = [sys.executable, "-m", "ulc", "algorithms"]
+    no_cache = {"PYTHONDONTWRITEBYTECODE": "1"}  # its files would be cut short, too
+    variables = os.environ | no_cache | {"PYTHONUNBUFFERED": unbuffered}
+    with Path("output").open("wb") as output, largest_file(100):
+        done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, env=variables)
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines() == [NO_ROOM]
+    assert Path("output").stat().st_size == 100
 
 
 @pytest.mark.slow

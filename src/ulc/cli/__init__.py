@@ -19,7 +19,7 @@ from ulc.cli.options import Device, Devices, Json, Quiet, Review, Trust
 from ulc.cli.predict_command import predict
 from ulc.cli.processes import Workers
 from ulc.cli.report_command import report
-from ulc.cli.screen import cell, console, say
+from ulc.cli.screen import buffer_output, cell, console, say
 from ulc.cli.sweep_command import sweep
 from ulc.cli.table_command import table
 from ulc.cli.train_command import algorithm_title, print_results, progress_bars, train
@@ -30,6 +30,8 @@ from ulc.stopping import exit_at_signals
 if TYPE_CHECKING:
     from ulc.labels.review import Review as ChosenReview
     from ulc.storage.run_folder import RunFolder
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # disk, share of it or file is full
 
 app = typer.Typer(
     add_completion=False,
@@ -203,6 +205,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 def main() -> NoReturn:
     """Run the command; a user's mistake ends in one sentence and exit code 2."""
+    buffer_output()
     try:
         with exit_at_signals():
             try:
@@ -213,10 +216,10 @@ def main() -> NoReturn:
         say(f"ulc: {cell(error)}", error=True)
         sys.exit(2)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EPIPE):
+        if error.errno not in (*NO_ROOM, errno.EPIPE):
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is lost
-        if error.errno == errno.ENOSPC:
+        if error.errno in NO_ROOM:
             say("ulc: the output is not whole: its disk is full; make room and repeat", error=True)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:

@@ -1,5 +1,6 @@
 """Text for the screen: names and paths of a user's data cannot control the terminal."""
 
+import io
 import sys
 import unicodedata
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,18 @@ def cell(text: Any) -> str:
 def say(text: str, *, error: bool = False) -> None:
     """Print text to the screen; error: to stderr."""
     print(printable(text), file=sys.stderr if error else sys.stdout)
+
+
+def buffer_output() -> None:
+    """Give stdout a buffer if PYTHONUNBUFFERED took it away; lines are written at their end.
+
+    Without a buffer Python does not notice that a full disk has taken only a part of a text.
+    """
+    out = sys.stdout
+    raw = getattr(out, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        whole = io.BufferedWriter(raw)
+        sys.stdout = io.TextIOWrapper(whole, out.encoding, out.errors, line_buffering=True)
 
 
 def console(*, error: bool = False) -> "Console":
