@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fuzzing.other_files import PLACES
+from benchmarks.fuzzing import cache_files, data_files, other_files
 from benchmarks.fuzzing.other_runs import OTHER_FILES
 from benchmarks.fuzzing.readers import Reader, make_readers
 from benchmarks.fuzzing.run_folders import RUN_FILES
@@ -31,7 +31,7 @@ from ulc.errors import InputError
 from ulc.storage.memory import VARIABLE
 
 FILES = ("npz", "pickle", "binary", "csv", "parquet", "image", "labels", "decisions",
-         *PLACES)  # fmt: skip
+         *other_files.PLACES, *data_files.PLACES, *cache_files.NAMES)  # fmt: skip
 NAMES = (*FILES, *(f"run/{name}" for name in (*RUN_FILES, *OTHER_FILES)))
 SECONDS = 5  # a reader that takes longer hangs
 MEMORY = 1.0  # GB above the start that a reader may take

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from benchmarks.fuzzing import cache_files, data_files, other_files
 from benchmarks.fuzzing import mutations as change
-from benchmarks.fuzzing.other_files import PLACES, READS, good_files
 from benchmarks.fuzzing.other_runs import make_other_runs, other_reader
 from benchmarks.fuzzing.run_folders import RUN_FILES, make_run, run_reader
 from ulc.applying.decisions import DECISIONS, decide, read_decisions
@@ -90,18 +90,19 @@ def make_readers(folder: Path) -> dict[str, Reader]:
     }
     made = make_run(folder)
     for name in RUN_FILES:
-        good, changes = (
-            (made / name).read_bytes(),
-            (CHANGES[Path(name).suffix], change.change_bytes),
-        )
-        readers[f"run/{name}"] = Reader(f"run/{name}", [good], run_reader(made / name), changes)
+        good, read = (made / name).read_bytes(), run_reader(made / name)
+        readers[f"run/{name}"] = Reader(f"run/{name}", [good], read, changes_of(name))
     for name, path in make_other_runs(folder).items():
-        changes = (CHANGES[path.suffix], change.change_bytes)
-        place = f"{path.parent.name}/{name}"
-        readers[f"run/{name}"] = Reader(place, [path.read_bytes()], other_reader(name), changes)
-    for name, good in good_files(folder).items():
-        changes = (CHANGES[Path(PLACES[name]).suffix], change.change_bytes)
-        readers[name] = Reader(PLACES[name], [good], READS[name], changes)
+        place, good = f"{path.parent.name}/{name}", path.read_bytes()
+        readers[f"run/{name}"] = Reader(place, [good], other_reader(name), changes_of(name))
+    for module in (other_files, data_files):
+        for name, good in module.good_files(folder).items():
+            place = module.PLACES[name]
+            readers[name] = Reader(place, [good], module.READS[name], changes_of(place))
+    for name, path in cache_files.good_files(folder).items():
+        place = str(path.relative_to(folder))
+        good = path.read_bytes()
+        readers[name] = Reader(place, [good], cache_files.READS[name], changes_of(place))
     rows = RunRows.of(RunFolder.open(made))
     readers["decisions"] = Reader(
         "d.csv",
@@ -110,6 +111,12 @@ def make_readers(folder: Path) -> dict[str, Reader]:
         (change.change_bytes, change.change_cells),
     )
     return readers
+
+
+def changes_of(place: str) -> tuple[change.Mutation, ...]:
+    """The ways to change a file, by the ending of its name; every file can have other bytes."""
+    own = CHANGES.get(Path(place).suffix)
+    return (change.change_bytes,) if own is None else (own, change.change_bytes)
 
 
 def source(kind: str) -> Callable[[Path], object]:

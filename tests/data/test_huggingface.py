@@ -2,6 +2,8 @@
 
 import io
 import pickle
+import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -113,6 +115,19 @@ def test_what_cannot_be_read():
         load(with_images(3, 1, 2), image="id")
     with pytest.raises(InputError, match="no column 'z', which the option 'image' names"):
         load(with_images(3, 1, 2), image="z")
+
+
+@pytest.mark.parametrize("last", [-1, 2**30])
+def test_numbers_of_an_arrow_file_that_would_end_the_process_are_refused(last):
+    """Where each text begins and ends; Arrow itself believes what the file says."""
+    rows = datasets.Dataset.from_dict({"word": list("uvuvu"), "label": [0, 1, 0, 1, 0]})
+    rows.save_to_disk("saved")
+    path = Path("saved/data-00000-of-00001.arrow")
+    ends = struct.pack("<6i", *range(6))
+    assert path.read_bytes().count(ends) == 1
+    path.write_bytes(path.read_bytes().replace(ends, struct.pack("<6i", 0, 1, 2, 3, 4, last)))
+    with pytest.raises(InputError, match="saved: not a readable Hugging Face data set"):
+        load_source(DataSpec(source="huggingface", path="saved"))
 
 
 @pytest.mark.parametrize("missing", ["label", "picture", "id"])

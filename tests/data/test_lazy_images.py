@@ -11,6 +11,7 @@ from ulc.config import SGD, DataSpec, RunSpec
 from ulc.data.identity import identify
 from ulc.data.lazy.cache import cache_root
 from ulc.data.lazy.images import LazyImages
+from ulc.data.lazy.survey import Survey
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources import load_source
 from ulc.errors import InputError
@@ -193,6 +194,18 @@ def test_a_damaged_cache_changes_nothing(photos, name, damage):
     again = load(photos, lazy=True)
     assert np.array_equal(np.asarray(again.inputs), whole.inputs)
     assert Preprocessing.fit(again) == Preprocessing.fit(whole)
+
+
+@pytest.mark.parametrize("place", [-1, 1000])
+def test_a_cache_that_knows_of_images_that_do_not_exist_counts_as_damaged(photos, place):
+    rng = np.random.default_rng(0)
+    survey = Survey.empty(3)
+    survey.add(np.arange(3), rng.integers(0, 255, (3, SIZE, SIZE, 3), dtype=np.uint8))
+    survey.write(photos / "survey.npz")
+    assert np.array_equal(Survey.read(photos / "survey.npz", 3).sums, survey.sums)
+    survey.broken[place] = "cut short"
+    survey.write(photos / "survey.npz")
+    assert Survey.read(photos / "survey.npz", 3) is None
 
 
 def test_an_image_that_was_replaced_is_not_taken_from_the_cache(photos):

@@ -62,9 +62,18 @@ class Survey:
             found = read_npz(path)
             broken = dict(zip(found["places"].tolist(), found["reasons"].tolist(), strict=True))
             survey = cls(found["digests"], found["sums"], found["squares"], broken)
-        except (InputError, OSError, KeyError, ValueError):
+        except (InputError, OSError, KeyError, ValueError, TypeError):
             return None
-        return survey if len(survey.digests) == len(survey.sums) == rows else None
+        return survey if survey.fits(rows) else None
+
+    def fits(self, rows: int) -> bool:
+        """Whether arrays and places are those of so many images."""
+        places = all(type(place) is int and 0 <= place < rows for place in self.broken)
+        return places and self.layout() == Survey.empty(rows).layout()
+
+    def layout(self) -> list[Any]:
+        """Return shapes and types of the arrays."""
+        return [(each.shape, each.dtype) for each in (self.digests, self.sums, self.squares)]
 
 
 def digest_images(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
