@@ -1,23 +1,39 @@
 """What `python -m benchmarks faults` kills: trainings of every algorithm, and commands."""
 
 import io
+import os
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
+from PIL import Image
 from torch import Tensor, nn
 
 from ulc.algorithms import ALGORITHMS
 from ulc.auditing import audit_spec, run_audit, workspace
 from ulc.cli import app
 from ulc.config import DataSpec, RunSpec
+from ulc.data.lazy.cache import FOLDER
+from ulc.data.lazy.pool import VARIABLE
 from ulc.training.run import run
 
 EPOCHS = 4
-COMMANDS = ("audit", "sweep", "embed", "apply", "report", "export", "predict")
-NAMES = (*ALGORITHMS, *COMMANDS)
+COMMANDS = (
+    "audit",
+    "sweep",
+    "tune",
+    "embed",
+    "apply",
+    "report",
+    "export",
+    "predict",
+    "noise",
+    "table",
+)
+NAMES = (*ALGORITHMS, "lazy images", *COMMANDS)
 Job = Callable[[Path], object]  # writes all its files below the folder that it is given
 
 
@@ -49,6 +65,16 @@ def write_images(root: Path) -> Path:
     return path
 
 
+def write_photos(root: Path) -> Path:
+    """Write a folder of small image files; return its path."""
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 8, 8, 3), np.uint8)
+    for number, each in enumerate(pixels):
+        path = root / "photos" / "abc"[number % 3] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(each).save(path)
+    return root / "photos"
+
+
 def new_spec(data: Path, algorithm: str) -> RunSpec:
     source = DataSpec(source="npz", path=str(data))
     return RunSpec(data=source, algorithm=algorithm, epochs=EPOCHS)
@@ -59,9 +85,13 @@ def new_jobs(data: Path, root: Path) -> dict[str, Job]:
     jobs: dict[str, Job] = {
         name: partial(run, new_spec(data, name), device="cpu", save_every=0) for name in ALGORITHMS
     }
+    jobs["lazy images"] = partial(train_lazily, write_photos(root))
     jobs["audit"] = partial(audit_often_saved, audit_spec(data, epochs=2))
     jobs["sweep"] = ulc(
         "sweep", data, "--algorithms=ce", "--seeds=0,1", "--epochs=2", "--jobs=2", out="."
+    )
+    jobs["tune"] = ulc(
+        "tune", data, "--algorithms=dividemix", "--values=0,25", "--epochs=2", "--quiet", out="."
     )
     backbone = f"--backbone={__name__}:Colours"
     jobs["embed"] = ulc("embed", write_images(root), backbone, "--quiet", out="features.npz")
@@ -70,7 +100,17 @@ def new_jobs(data: Path, root: Path) -> dict[str, Job]:
     jobs["report"] = ulc("report", finished, out="page.html")
     jobs["export"] = ulc("export", finished, option="--safetensors", out="model.safetensors")
     jobs["predict"] = ulc("predict", finished, data, "--quiet", out="predicted.csv")
+    jobs["noise"] = ulc("noise", option="--seed=1", out="labels.pt")
+    jobs["table"] = ulc("table", finished, out="table.md")
     return jobs
+
+
+def train_lazily(photos: Path, out: Path) -> object:
+    """Train on images that are read when needed; their cache lies in the job's folder."""
+    data = DataSpec(source="folder", path=str(photos), size=8, lazy=True)
+    spec = RunSpec(data=data, algorithm="ce", epochs=EPOCHS, options={"batch_size": 8})
+    with patch.dict(os.environ, {FOLDER: str(out / "cache"), VARIABLE: "0"}):
+        return run(spec, out / "runs", device="cpu", save_every=0)
 
 
 def audit_often_saved(spec: RunSpec, out: Path) -> object:
@@ -85,7 +125,7 @@ def audit_often_saved(spec: RunSpec, out: Path) -> object:
 def ulc(*arguments: object, out: str, option: str = "--out") -> Job:
     """Return a job that calls the command in this process.
 
-    out: what it writes, below the job's folder; option: the option that says so
+    out: what it writes, below the job's folder; option: the last word before it
     """
 
     def call(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Several trainings at once, each in a process of its own with its share of the cores."""
 
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -187,7 +188,8 @@ def start_training(spec: RunSpec, where: Place, device: str) -> tuple[Connection
     """Start a training in a new process; return the pipe for its messages, and the process."""
     context = get_context("spawn")  # a forked process cannot use torch's threads
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=train, args=(spec, where, device, theirs), daemon=True)
+    job = pickle.dumps((spec, where, device))
+    process = context.Process(target=train, args=(job, theirs), daemon=True)
     with safe_start(), block_sigint():
         process.start()
     theirs.close()
@@ -253,10 +255,15 @@ def receive(
     return RunFolder.open(message) if isinstance(message, Path) else message
 
 
-def train(spec: RunSpec, where: Place, device: str, pipe: Connection) -> None:
-    """Train in the new process, and send progress and folder through the pipe."""
+def train(job: bytes, pipe: Connection) -> None:
+    """Train in the new process, and send progress and folder through the pipe.
+
+    job: pickled spec, place and device, whose imports take seconds: only after the first lines can
+        the process end with the one that started it
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=exit_with_parent, daemon=True).start()
+    spec, where, device = pickle.loads(job)
     import torch
 
     from ulc.experiments.progress_pipe import ProgressPipe
