@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,10 +31,10 @@ PLACES = {
 }
 if find_spec("datasets") is not None:
     PLACES |= {
-        "dataset_dict.json": "set/dataset_dict.json",
-        "dataset_info.json": "set/train/dataset_info.json",
-        "state.json": "set/train/state.json",
-        "arrow": f"set/train/{ARROW}",
+        "dataset_dict.json": "splits/dataset_dict.json",
+        "dataset_info.json": "set/dataset_info.json",
+        "state.json": "set/state.json",
+        "arrow": f"set/{ARROW}",
         "arrow of images": f"pictures/{ARROW}",
     }
 
@@ -77,25 +77,27 @@ def read_clothing(path: Path) -> None:
 
 
 def write_sets(folder: Path) -> None:
-    """Write two Hugging Face data sets: columns with a test split, and images."""
+    """Write three Hugging Face data sets: columns, the same with a test split, and images."""
     import datasets
 
+    datasets.disable_progress_bars()
     kinds = datasets.ClassLabel(names=["zebra", "ant"])
     ids = [f"r{row}" for row in range(6)]
     rows = {"x": [0.5 * row for row in range(6)], "word": list("uvuvuv"), "id": ids}
     columns = datasets.Dataset.from_dict(rows | {"label": [0, 1] * 3})
     columns = columns.cast_column("label", kinds)
+    columns.save_to_disk(str(folder / "set"))
     both = datasets.DatasetDict(train=columns, test=columns)
-    both.save_to_disk(str(folder / "set"))
+    both.save_to_disk(str(folder / "splits"))
     images = [Image.new("RGB", (8, 8), (20 * row, 0, 0)) for row in range(4)]
     features = datasets.Features(image=datasets.Image(), label=kinds)
     pictures = {"image": images, "label": [0, 1] * 2}
     datasets.Dataset.from_dict(pictures, features=features).save_to_disk(str(folder / "pictures"))
 
 
-def read_set(path: Path, up: int) -> None:
-    """Read a Hugging Face data set, `up` folders above the file."""
-    load_source(DataSpec(source="huggingface", path=str(path.parents[up])))
+def read_set(path: Path) -> None:
+    """Read the Hugging Face data set in the folder of the file."""
+    load_source(DataSpec(source="huggingface", path=str(path.parent)))
 
 
 @cache
@@ -117,9 +119,9 @@ READS: dict[str, Callable[[Path], object]] = {
     "meta": read_pickled_class_names,
     "weights.safetensors": read_weights,
     "new.npz": predict,
-    "dataset_dict.json": partial(read_set, up=0),
-    "dataset_info.json": partial(read_set, up=1),
-    "state.json": partial(read_set, up=1),
-    "arrow": partial(read_set, up=1),
-    "arrow of images": partial(read_set, up=0),
+    "dataset_dict.json": read_set,
+    "dataset_info.json": read_set,
+    "state.json": read_set,
+    "arrow": read_set,
+    "arrow of images": read_set,
 }
