@@ -104,10 +104,11 @@ def train_with(cut: Cut, seed: int, work: Path, algorithm: str, *, stopped: bool
 
 
 def training_spec(data: Path, seed: int, algorithm: str, *, stopped: bool) -> RunSpec:
-    """Return the spec of a training as long as the audit's own ones.
+    """Return the spec of a training as long as that of ULC+ in the audit.
 
     The settings of `ulc train` have another length. A longer training memorises more wrong labels,
-    so the difference would not be the audit's.
+    so the difference would not be the audit's. With early stopping, it is as long as the audit's
+    own plain training.
     """
     import torch
 
@@ -123,6 +124,8 @@ def training_spec(data: Path, seed: int, algorithm: str, *, stopped: bool) -> Ru
     rows = len(source.labels) - count_held_out(source.labels, share)
     size = Size(source.inputs.shape[1:], rows, len(source.class_names))
     epochs, _ = choices.choose_epochs(wanted, size)
+    if stopped:
+        epochs = choices.plain_epochs(epochs)
     spec = settings(algorithm, size, epochs, None)
     held_out = share if stopped else 0.0
     common = {"data": wanted.data, "network": network, "seed": seed, "held_out": held_out}

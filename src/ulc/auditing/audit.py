@@ -16,9 +16,9 @@ The stages, in order; each returns what the table says:
     write_audit             nothing           the files of the audit folder
     predict_unlabelled      nothing           predictions of the rows without a label
 
-In the code, `plain` is the plain training and `robust` is ULC+. Both keep the weights of their best
-epoch (training/collapse.py). After a stop, finished trainings are read from the folder; the other
-stages run again.
+In the code, `plain` is the plain training and `robust` is ULC+, which has twice as many epochs.
+Both keep the weights of their best epoch (training/collapse.py). After a stop, finished trainings
+are read from the folder; the other stages run again.
 
 No decision of an audit uses true labels. Where they are known, they only score each training and,
 in `write_audit`, the judgement.

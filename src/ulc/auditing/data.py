@@ -132,7 +132,7 @@ def prepare_data(spec: AuditSpec, audit_source: AuditSource, workspace: Workspac
     for choice in new_choices:
         workspace.progress.on_choice(choice)
     common = {"data": data, "network": network, "seed": spec.seed, "held_out": share}
-    plain_spec = settings("ce", size, epochs, None)
+    plain_spec = settings("ce", size, choices.plain_epochs(epochs), None)
     plain_spec = plain_spec.model_copy(update=common)
     # A score is a probability only if no network judges a label that it has learned.
     apart = {"allowed_gap": 0.0} | dict(spec.options)

@@ -68,7 +68,12 @@ def audit(
     ] = "auto",
     network: Network = "auto",
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Default: by the size of the data.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Epochs of ULC+; the plain model has half as many. Default: by the size of the "
+            "data.",
+        ),
     ] = None,
     held_out: Annotated[
         float | None,
