@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import subprocess
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -78,6 +79,7 @@ def hash_spec(spec: RunSpec) -> str:
 def make_record(cell: Cell, folder: RunFolder) -> Record:
     """Return the record of a finished training.
 
+    commit: of the code that made the record; older records have none
     processor_seconds: of the training alone, without scores; one thread
     options: those that differ from the defaults of the algorithm
     curves: values of each epoch, see `read_curves`
@@ -92,11 +94,22 @@ def make_record(cell: Cell, folder: RunFolder) -> Record:
         "seed": cell.seed,
         "spec": hash_spec(spec),
         "version": version("ulc"),
+        "commit": commit(),
         **numbers_of(summary),
         "processor_seconds": round(processor_seconds(folder), 2),
         "options": changed_options(spec),
         "curves": read_curves(folder.records),
     }
+
+
+def commit() -> str | None:
+    """Return the commit of the code, with + if files have changed since; None: no checkout."""
+    command = ["git", "-C", str(RESULTS), "describe", "--always", "--dirty=+", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
 
 
 def numbers_of(content: Any) -> Any:

@@ -43,6 +43,21 @@ def large(name: str, place: int) -> Measure:
     return epoch_of(f"groups.large.{name}", place)
 
 
+def first_known(*measures: Measure) -> Measure:
+    """Return a measure: the first of these that a record has."""
+
+    def read(record: Record) -> float | None:
+        return next((each for each in (one(record) for one in measures) if each is not None), None)
+
+    return read
+
+
+def moved(name: str) -> Measure:
+    """Return the change of `name` from first to last epoch, in small classes if there are some."""
+    groups = (over(each(name, LAST), each(name, FIRST)) for each in (small, large))
+    return first_known(*groups)
+
+
 def minus(first: Measure, second: Measure) -> Measure:
     """Return a measure: the first minus the second."""
 
@@ -97,11 +112,10 @@ MEASURES: dict[str, tuple[str, Measure]] = {  # name on a page: title, and where
                    over(large("aleatoric", LAST), small("aleatoric", LAST))),
     "class-noise-last": ("class noise of large over small, last epoch",
                          over(large("class_noise", LAST), small("class_noise", LAST))),
-    # One class group, from the first to the last epoch.
-    "noise-moved": ("instance noise, last over first epoch",
-                    over(small("aleatoric", LAST), small("aleatoric", FIRST))),
-    "class-noise-moved": ("class noise of small classes, last over first epoch",
-                          over(small("class_noise", LAST), small("class_noise", FIRST))),
+    # Small classes, or all if classes are balanced, from the first to the last epoch.
+    "noise-moved": ("instance noise, last over first epoch", moved("aleatoric")),
+    "class-noise-moved": ("class noise, last over first epoch",
+                          moved("class_noise")),
     "time": ("processor time", value("processor_seconds")),
 }  # fmt: skip
 
