@@ -7,7 +7,8 @@ benchmarks/results/grid/SETTING.jsonl. A command that was stopped goes on; cells
 the same spec are not repeated. `python -m benchmarks grid_table` prints the records. Settings are
 in benchmarks/grid.toml; methods are the algorithms, the variants of `ulc sweep`, and `ceiling`,
 cross entropy on the true labels. Records of trainings with --set stand beside the others. With
---searched each method has the options that `search_settings` chose for it.
+--searched each method has the options that `search_settings` chose for it, with --paper those of
+the paper's tables at the scale `cpu` (paper_cells.py).
 """
 
 import argparse
@@ -39,6 +40,7 @@ from benchmarks.grid_settings import (
     find_settings,
     make_cell,
 )
+from benchmarks.paper_cells import paper_cell
 from ulc.cli import parse
 from ulc.errors import InputError
 from ulc.storage.run_folder import RunFolder
@@ -71,6 +73,7 @@ def parse_options(argv: list[str]) -> argparse.Namespace:
     add("--set", action="append", default=[], metavar="KEY=VALUE",
         help="an option of all methods, as in `ulc train`; epochs=N, too")  # fmt: skip
     add("--searched", action="store_true", help="options that `search_settings` chose")
+    add("--paper", action="store_true", help="options of `ulc sweep TABLE --scale cpu`")
     add_run_options(parser, RESULTS)
     return parser.parse_args(argv)
 
@@ -89,6 +92,8 @@ def plan_cells(options: argparse.Namespace) -> list[Cell]:
     """List the cells seed by seed; raise for every mistake in the options."""
     settings = find_settings(options)
     methods = parse.names(options.methods, "--methods") or []
+    if options.paper and (options.set or options.searched):
+        raise InputError("--paper has options of its own; leave out --set and --searched")
     seeds = parse.whole_numbers(options.seeds, "--seeds")
     return [
         plan_cell(setting, method, seed, options)
@@ -101,6 +106,8 @@ def plan_cell(setting: Setting, method: str, seed: int, options: argparse.Namesp
 
     With both, the record has the name of all its changes: it is no training of the method itself.
     """
+    if options.paper:
+        return paper_cell(setting, method, seed)
     if not options.searched:
         return make_cell(setting, method, seed, sorted(options.set))
     changes = {*options.set, *chosen_changes(setting, method)}
