@@ -69,6 +69,15 @@ def test_the_names_of_arrays_are_those_they_were_stored_with():
         npz_names(Path("f.npz"))
 
 
+def test_a_zip_file_of_an_unknown_version_is_damaged():
+    content = bytearray(packed(y=np.zeros(1)).getvalue())
+    content[content.index(b"PK\x01\x02") + 6] = 200  # the version that is needed to read it
+    Path("f.npz").write_bytes(content)
+    for read in (npz_names, read_npz):
+        with pytest.raises(ValueError, match=r"zip file version 20\.0"):
+            read(Path("f.npz"))
+
+
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
 def test_arrays_of_the_first_two_versions_are_read(version):
     content = io.BytesIO()

@@ -68,12 +68,7 @@ def audit(
     ] = "auto",
     network: Network = "auto",
     epochs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Epochs of ULC+; the plain model has half as many. Default: by the size of the "
-            "data.",
-        ),
+        int | None, typer.Option(min=1, help="Of ULC+; plain model: half. Default: by size.")
     ] = None,
     held_out: Annotated[
         float | None,

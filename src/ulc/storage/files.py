@@ -3,7 +3,8 @@
 import math
 import os
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -93,21 +94,24 @@ def read_npz(
     """
     if isinstance(file, Path):
         check_file(file)
+    with one_reason(), zipfile.ZipFile(file) as archive:
+        members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
+        chosen = {k: each for k, each in members.items() if wanted is None or wanted(k)}
+        needed = sum(member_size(archive, each) for each in chosen.values())
+        check_memory(needed, f"{file if isinstance(file, Path) else 'the npz file'}: its arrays")
+        return {name: read_member(archive, each) for name, each in chosen.items()}
+
+
+@contextmanager
+def one_reason() -> Iterator[None]:
+    """Context manager: turn what zipfile and NumPy raise for a damaged file into a ValueError."""
     try:
-        with zipfile.ZipFile(file) as archive:
-            members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
-            chosen = {k: each for k, each in members.items() if wanted is None or wanted(k)}
-            needed = sum(member_size(archive, each) for each in chosen.values())
-            check_memory(
-                needed, f"{file if isinstance(file, Path) else 'the npz file'}: its arrays"
-            )
-            return {name: read_member(archive, each) for name, each in chosen.items()}
+        yield
     except (InputError, MemoryError):
         raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # of the disk; decompression raises an OSError without a number
-        # zipfile and NumPy raise many kinds of errors for a damaged file.
         pickled = "pickle" in str(error)
         reason = "it holds pickled objects, which could run code" if pickled else first_line(error)
         raise ValueError(reason) from None
@@ -116,11 +120,8 @@ def read_npz(
 def npz_names(path: Path) -> list[str]:
     """Return the names of the arrays of an npz file; raise a ValueError if it is damaged."""
     check_file(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist()]
-    except zipfile.BadZipFile as error:
-        raise ValueError(str(error)) from None
+    with one_reason(), zipfile.ZipFile(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
 
 
 def member_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
