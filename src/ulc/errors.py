@@ -14,3 +14,9 @@ class InputError(ValueError):
 def first_line(error: BaseException) -> str:
     """Return the first line of the error's message; without a message, the name of its class."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether Python, NumPy or torch has found no memory."""
+    text = str(error)
+    return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text

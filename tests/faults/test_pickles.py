@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from ulc.data.sources.unpickling import run_pickle, unpickle_arrays
+from ulc.data.sources.pickle_machine import run_pickle
+from ulc.data.sources.unpickling import ArrayMachine, unpickle_arrays
 from ulc.errors import InputError
 
 PIXELS = np.arange(2 * 3072, dtype=np.uint8).reshape(2, 3072)
@@ -119,16 +120,16 @@ def test_a_forged_memo_number_takes_no_memory(tmp_path):
 
 
 def test_the_number_of_instructions_is_bounded(monkeypatch):
-    monkeypatch.setattr("ulc.data.sources.unpickling.MOST_STEPS", 100)
-    assert run_pickle(b"\x80\2" + b"N0" * 40 + b"N.") is None
+    monkeypatch.setattr("ulc.data.sources.pickle_machine.MOST_STEPS", 100)
+    assert run_pickle(b"\x80\2" + b"N0" * 40 + b"N.", ArrayMachine()) is None
     with pytest.raises(ValueError, match="more than 100 instructions"):
-        run_pickle(b"\x80\2" + b"N0" * 60 + b"N.")
+        run_pickle(b"\x80\2" + b"N0" * 60 + b"N.", ArrayMachine())
 
 
 def test_a_file_as_large_as_the_official_ones_is_read():
     names = [f"a_file_of_a_name_{i}.png" for i in range(50_000)]
     content = {"fine_labels": [i % 100 for i in range(50_000)], "filenames": names}
-    assert run_pickle(pickle.dumps(content, 2)) == content
+    assert run_pickle(pickle.dumps(content, 2), ArrayMachine()) == content
 
 
 BUFFER = b"\x80\2cnumpy._core.numeric\n_frombuffer\n("  # its four arguments, t, R and . follow
@@ -142,8 +143,14 @@ BYTES = b"cnumpy\ndtype\nX\2\0\0\0u1\x85R"  # the type of bytes
         (BUFFER + b"U\1aNK\1\x85NtR.", "an array has no type or shape"),
         (BUFFER + b"U\1a" + BYTES + b"K\1NtR.", "an array has no type or shape"),
         (BUFFER + b"K\1" + BYTES + b"K\1\x85NtR.", "an array is not made of bytes"),
-        (BUFFER + b"U\1a" + BYTES + b"J\xff\xff\xff\xff\x85NtR.", "an array has the length -1"),
-        (BUFFER + b"U\1a" + BYTES + b"\x88\x85NtR.", "an array has the length True"),
+        (
+            BUFFER + b"U\1a" + BYTES + b"J\xff\xff\xff\xff\x85NtR.",
+            "an array has a length that is no whole number",
+        ),
+        (
+            BUFFER + b"U\1a" + BYTES + b"\x88\x85NtR.",
+            "an array has a length that is no whole number",
+        ),
         (b"\x80\2c_codecs\nencode\nK\1\x85R.", "it encodes something other than bytes"),
         (b"\x80\2c_codecs\nencode\nU\1aU\5utf-8\x86R.", "it encodes something other than bytes"),
     ],
@@ -157,3 +164,41 @@ def test_a_forged_pickle_is_refused_with_the_reason(tmp_path, content, reason):
     assert str(told.value) == (
         f"{place}: not a pickle of plain arrays ({reason}); use the official file"
     )
+
+
+def nested(depth):
+    """A value of a few bytes: lists that hold each other twice, `depth` deep."""
+    lists = (b"](h%ch%ceq%c0" % (level, level, level + 1) for level in range(depth))
+    return b"]q\0000" + b"".join(lists) + b"h%c" % depth
+
+
+DTYPE = b"cnumpy._core.numeric\n_frombuffer\n(U\1acnumpy\ndtype\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (nested(60) + b".", "its lists have more than 5,000,000 values"),
+        (nested(60) + b"U\1a\x93.", "a name is no text"),
+        (DTYPE + nested(60) + b"\x85RK\1\x85NtR.", "whole numbers: that is no text"),
+        (BUFFER + b"U\1a" + BYTES + nested(60) + b"\x85NtR.", "a length that is no whole number"),
+        (b"}(" + nested(60) + b"K\1u.", "a key is no text"),
+    ],
+    ids=["read", "name", "type", "length", "key"],
+)
+def test_lists_that_hold_each_other_twice_are_refused_at_once(tmp_path, program, reason):
+    """Whoever shows, hashes or walks through such a value takes exponential time."""
+    (tmp_path / "file").write_bytes(b"\x80\2" + program)
+    with pytest.raises(InputError, match=reason):
+        unpickle_arrays(tmp_path / "file")
+
+
+def test_copies_of_one_value_count_each_time(tmp_path, monkeypatch):
+    monkeypatch.setenv("ULC_MEMORY_LIMIT", "2MB")
+    text = b"X" + struct.pack("<I", 2**18) + b"a" * 2**18
+    program = b"\x80\2c_codecs\nencode\nq\0" + text + b"\x85q\1]("
+    (tmp_path / "few").write_bytes(program + b"h\0h\1R" * 4 + b"e.")
+    unpickle_arrays(tmp_path / "few")
+    (tmp_path / "many").write_bytes(program + b"h\0h\1R" * 10 + b"e.")
+    with pytest.raises(InputError, match=r"many: its content would take 2\.\d MB of memory"):
+        unpickle_arrays(tmp_path / "many")

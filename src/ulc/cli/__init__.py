@@ -24,7 +24,7 @@ from ulc.cli.sweep_command import sweep
 from ulc.cli.table_command import table
 from ulc.cli.train_command import algorithm_title, print_results, progress_bars, train
 from ulc.cli.tune_command import tune
-from ulc.errors import InputError, first_line
+from ulc.errors import InputError, first_line, is_out_of_memory
 from ulc.stopping import exit_at_signals
 
 if TYPE_CHECKING:
@@ -195,12 +195,6 @@ app.command()(apply)
 app.command()(predict)
 app.command()(export)
 app.command()(report)
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether Python, NumPy or torch has found no memory."""
-    text = str(error)
-    return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text
 
 
 def main() -> NoReturn:

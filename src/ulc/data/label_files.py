@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ulc.data.sources.npz import read_arrays, to_whole_numbers
+from ulc.data.sources.pickle_machine import PickleError
 from ulc.data.sources.unpickling import NAMES, plain
 from ulc.errors import InputError
 from ulc.storage.files import npz_names, write_whole
@@ -91,13 +92,10 @@ def read_pt_labels(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as stream:
             content = plain(read_torch(stream, str(path), STATES | NAMES))
-    except InputError:
-        raise
-    except Exception:
-        # A damaged file can raise any error.
+    except PickleError as error:
         raise InputError(
-            f"{path}: damaged, or it holds objects other than label arrays; these could run code, "
-            "so they are not read; use the official file"
+            f"{path}: damaged, or it holds objects other than label arrays ({error}); these could "
+            "run code, so they are not read; use the official file"
         ) from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: not a dictionary of label arrays; use the official file")

@@ -1,7 +1,7 @@
 """The machine that executes pickles of `torch.save`: only what tensors and plain values need."""
 
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,18 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ulc.data.sources.unpickling import (
-    REDUCERS,
-    STEPS,
-    Machine,
-    Name,
-    PickleError,
-    refuse_call,
-    whole,
-)
+from ulc.data.sources.pickle_machine import STEPS, VALUE_BYTES, Name, PickleError
+from ulc.data.sources.unpickling import REDUCERS, ArrayMachine, refuse_call, whole
 from ulc.storage.memory import check_memory, memory_limit
 
-STEP_BYTES = 256  # of memory that the objects of one instruction take at most
 MOST_DIMENSIONS = 64
 LARGEST_KEY = 2**53
 STORAGES = {
@@ -46,6 +38,7 @@ STATES = {
     "torch._utils _rebuild_parameter": "parameter",
     "torch Size": "size",
     "torch device": "device",
+    "collections Counter": "counter",
     "collections OrderedDict": "ordered",
     "_codecs encode": "encode",
     **{
@@ -54,7 +47,7 @@ STATES = {
         for name in ("bytearray", "complex", "set")
     },
 }
-Load = Callable[[str, int], Tensor]
+Load = Callable[[str, int, int], Tensor]
 
 
 @dataclass(frozen=True)
@@ -66,16 +59,15 @@ class Storage:
 
 
 @dataclass
-class TorchMachine(Machine):
+class TorchMachine(ArrayMachine):
     """The stack and the memo of a pickle by `torch.save`.
 
-    file: name of the file, for errors
-    load: function from the key and size in bytes of a storage to its bytes
+    load: function from the key of a storage, the number of its elements and the size of each to its
+        bytes
     names: the functions and classes that the pickle may name
     size: of all tensors so far, in bytes; several can have the same storage
     """
 
-    file: str = ""
     load: Load = field(kw_only=True)
     names: Mapping[str, str] = field(kw_only=True)
     storages: dict[str, Tensor] = field(default_factory=dict)
@@ -83,13 +75,13 @@ class TorchMachine(Machine):
 
     def most_steps(self) -> int:
         """Return how many instructions fit the bound of memory."""
-        return min(super().most_steps(), memory_limit() // STEP_BYTES)
+        return min(super().most_steps(), memory_limit() // VALUE_BYTES)
 
     def steps(self) -> Mapping[str, Callable[[Any, Any], Any]]:
         """Return the instructions that are executed, by name."""
         return TORCH_STEPS
 
-    def find(self, module: Any, name: Any) -> Any:
+    def find(self, module: str, name: str) -> Any:
         """Return a type of elements, or what stands for a function or class."""
         place = f"{module} {name}"
         if place in STORAGES:
@@ -98,7 +90,7 @@ class TorchMachine(Machine):
         if isinstance(found, torch.dtype):
             return found
         if place not in self.names:
-            raise PickleError(f"it asks for {str(module)[:50]}.{str(name)[:50]}")
+            raise PickleError(f"it asks for {module[:50]}.{name[:50]}")
         return Name(self.names[place])
 
     def reducer(self, kind: str) -> Callable[..., Any]:
@@ -106,6 +98,7 @@ class TorchMachine(Machine):
         own: dict[str, Callable[..., Any]] = {
             "tensor": self.make_tensor,
             "typed tensor": self.make_typed_tensor,
+            "counter": self.make_counter,
             "ordered": self.make_ordered,
             "set": self.make_set,
         }
@@ -113,9 +106,9 @@ class TorchMachine(Machine):
 
     def is_key(self, value: Any) -> bool:
         """Whether a value may be a key; large numbers not: they can have equal hashes."""
-        if isinstance(value, int):
+        if isinstance(value, int | float):
             return abs(value) < LARGEST_KEY
-        return value is None or isinstance(value, str)
+        return value is None or isinstance(value, str | bytes)
 
     def build(self) -> None:
         """Fill an array, or keep what a state dict says of its modules."""
@@ -137,7 +130,7 @@ class TorchMachine(Machine):
         if not isinstance(dtype, torch.dtype) or not isinstance(key, str) or part:
             raise PickleError("it refers to something other than numbers")
         if key not in self.storages:
-            self.storages[key] = self.load(key, count * dtype.itemsize)
+            self.storages[key] = self.load(key, count, dtype.itemsize)
         self.stack.append(Storage(self.storages[key], dtype))
 
     def make_tensor(self, storage: Any, *told: Any) -> Tensor:
@@ -172,6 +165,17 @@ class TorchMachine(Machine):
             made[key] = value
         return made
 
+    def make_counter(self, counts: Any = ()) -> Counter[Any]:
+        """Return a counter, as the state of a schedule has; counts: a dictionary."""
+        if counts and not isinstance(counts, dict):
+            raise PickleError("a counter is not made of a dictionary")
+        return Counter(counts)
+
+    def add_items(self) -> None:
+        """Put all values above the last mark into the set below it."""
+        values = self.make_set(self.pop_to_mark())
+        self.top(set).update(values)
+
     def make_set(self, values: Any) -> set[Any]:
         """Return a set of values that may be keys."""
         if not isinstance(values, list) or not all(map(self.is_key, values)):
@@ -198,6 +202,13 @@ def make_parameter(content: Any, needs_gradient: Any, *_: Any) -> torch.nn.Param
     return torch.nn.Parameter(content, needs_gradient is True)
 
 
+def make_device(kind: Any, number: Any = None) -> torch.device:
+    """Return the name of a device; nothing is looked for."""
+    if not isinstance(kind, str) or not isinstance(number, int | None):
+        raise PickleError("a device has no name")
+    return torch.device(kind) if number is None else torch.device(kind, number)
+
+
 def make_complex(real: Any, imaginary: Any) -> complex:
     """Return a complex number."""
     if not isinstance(real, float) or not isinstance(imaginary, float):
@@ -215,7 +226,7 @@ def make_bytearray(content: Any = b"") -> bytearray:
 CALLS: dict[str, Callable[..., Any]] = REDUCERS | {
     "parameter": make_parameter,
     "size": lambda lengths: torch.Size(map(whole, lengths)),
-    "device": torch.device,
+    "device": make_device,
     "complex": make_complex,
     "bytearray": make_bytearray,
 }
@@ -223,4 +234,5 @@ TORCH_STEPS: Mapping[str, Callable[[Any, Any], Any]] = STEPS | {
     "BINFLOAT": lambda m, value: m.stack.append(value),
     "BINPERSID": lambda m, _: m.fetch(),
     "EMPTY_SET": lambda m, _: m.stack.append(set()),
+    "ADDITEMS": lambda m, _: m.add_items(),
 }

@@ -8,6 +8,7 @@ from typing import Any
 import safetensors.torch
 from torch import Size, Tensor, nn
 
+from ulc.data.sources.pickle_machine import PickleError
 from ulc.data.torch_file import read_torch
 from ulc.errors import InputError, first_line
 from ulc.storage.memory import check_file
@@ -82,11 +83,12 @@ def read_weights(path: Path) -> Weights:
     try:
         check_file(path)
         content = load(path)
-    except InputError:
+    except (InputError, MemoryError):
         raise
-    except Exception as error:  # torch and safetensors raise many kinds of errors
+    except Exception as error:  # safetensors raises many kinds of errors
+        reason = str(error) if isinstance(error, PickleError) else type(error).__name__
         raise InputError(
-            f"--weights {path}: no readable weights ({type(error).__name__}); give a file of "
+            f"--weights {path}: no readable weights ({reason}); save network.state_dict() by "
             "torch.save or safetensors"
         ) from None
     content = content.get("state_dict", content) if isinstance(content, dict) else content

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ulc.algorithms.base import Algorithm
-from ulc.data.sources.unpickling import PickleError
+from ulc.data.sources.pickle_machine import PickleError
 from ulc.data.torch_file import read_torch
 from ulc.errors import InputError, first_line
 from ulc.networks.processes import by_first
@@ -35,7 +35,21 @@ def save(algorithm: Algorithm, epoch: int, folder: RunFolder, best: Snapshot | N
     if best is not None:
         content["best"] = {"epoch": best.epoch, "state": best.state}
     torch.save(content, buffer)
+    if not epoch and not type(algorithm).__module__.startswith("ulc."):
+        check_readable(buffer, type(algorithm).__name__)
     folder.write(NAME, buffer.getvalue())
+
+
+def check_readable(saved: io.BytesIO, algorithm: str) -> None:
+    """Raise an InputError if the state of a user's own algorithm could not be read again."""
+    saved.seek(0)
+    try:
+        read_torch(saved, "the state")
+    except PickleError as error:
+        raise InputError(
+            f"the state of {algorithm} cannot be resumed ({error}); keep only tensors, numbers, "
+            "texts, lists and dictionaries in it"
+        ) from None
 
 
 def restore(algorithm: Algorithm, folder: RunFolder) -> Resumed:
@@ -70,8 +84,6 @@ def read(folder: RunFolder) -> dict[str, Any]:
     stored = io.BytesIO(folder.read(NAME))
     try:
         return read_torch(stored, str(folder.path / NAME))
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:  # a damaged file can raise any error
-        reason = str(error) if isinstance(error, PickleError) else type(error).__name__
-    raise folder.damaged(NAME, ValueError(reason))
+    except PickleError as error:
+        reason = error
+    raise folder.damaged(NAME, reason)
