@@ -1,6 +1,7 @@
 """Hugging Face data sets on the disk."""
 
 import io
+import json
 import pickle
 import struct
 from pathlib import Path
@@ -167,3 +168,14 @@ def test_images_are_read_lazily_too_and_can_be_sent_to_other_processes(monkeypat
     pixels, broken = decode_pictures(sent, (8, 8))
     assert pixels[:, 0, 0, 0].tolist() == [3, 1, 2]
     assert not broken
+
+
+@pytest.mark.parametrize("name", [5, ["ant"], None])
+def test_a_class_name_that_is_no_text_is_refused(name):
+    with_images(3, 1, 2).save_to_disk("saved")
+    path = Path("saved/dataset_info.json")
+    content = json.loads(path.read_text())
+    content["features"]["label"]["names"][1] = name
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=r"saved: not a readable .*\(.*name.* is no text\)"):
+        load_source(DataSpec(source="huggingface", path="saved"))

@@ -1,7 +1,7 @@
 """Read Hugging Face data sets from folders that `save_to_disk` wrote."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -93,12 +93,20 @@ def load_from_disk(path: Path) -> Any:
         # Arrow trusts the numbers in a file; wrong ones would end the process later.
         for split in content.values() if isinstance(content, dict) else [content]:
             split.data.validate(full=True)
+            check_class_names(split.features)
     except Exception as error:  # a damaged folder can raise any error
         raise InputError(
             f"{path}: not a readable Hugging Face data set ({first_line(error)}); "
             "write it with save_to_disk"
         ) from None
     return content
+
+
+def check_class_names(features: Mapping[str, Any]) -> None:
+    """Raise a ValueError if a class has a name that is no text."""
+    for column, feature in features.items():
+        if not all(isinstance(name, str) for name in getattr(feature, "names", None) or ()):
+            raise ValueError(f"a class name of the column '{column}' is no text")
 
 
 def is_image(feature: Any) -> bool:
