@@ -56,13 +56,41 @@ def test_a_table_of_the_paper_has_means_deviations_n_and_the_numbers_of_the_pape
     assert by_row["ULC", "best"] == "**90.0 ± 0.0** (92.5)"
     assert by_row["CE", "last"] == "40.0 [n = 1] (67.8<sup>a</sup>)"
     assert by_row["ELR+", "last"] == "– (64.6)"
-    assert by_row["ulc_plus", "last"] == "**95.0 [n = 1]**"
+    assert by_row["ULC+", "last"] == "**95.0 [n = 1]**"
     assert "n = 2 seeds" in printed.out
-    assert "Vectors (npz) stand in for the images. features.npz: network auto, 24 epochs." in (
+    assert "Vectors (npz) stand in for the images. features.npz: network mlp, 24 epochs." in (
         printed.out
     )
     assert "- (b) Falls by 19 points" in printed.out
     assert "(c)" not in printed.out  # of another column
+
+
+@pytest.mark.usefixtures("features")
+def test_methods_that_a_table_has_not_are_rows_only_if_they_are_named(ulc):
+    """They take the bold only then; the others are told."""
+    record("ulc", 0, 0.9, 0.8)
+    record("ulc-without-aul", 0, 0.9, 0.7)
+    record("dividemix", 0, 0.9, 0.95)
+    record("ulc-fixmatch", 0, 0.9, 0.85)
+    record("ulc-beta", 0, 0.9, 0.1)
+    code, printed = ulc("table", "runs", "--like", "table4")
+    assert code == 0
+    rows = [row[0] for row in cells(printed.out)[2::2]]
+    assert rows == ["ULC", "ULC w/o CSM", "ULC w/o EUM", "ULC w/o AUL"]
+    assert cells(printed.out)[3][2].startswith("**80.0**")
+    assert "no such rows: dividemix,ulc-beta,ulc-fixmatch; --also" in printed.err
+    _, printed = ulc("table", "runs", "--like", "table2", "--also", "ulc-fixmatch,ulc-without-aul")
+    rows = [row[0] for row in cells(printed.out)[2::2]]
+    assert rows[-3:] == ["ULC", "ULC with FixMatch", "ULC w/o AUL"]
+    assert "no such rows: ulc-beta;" in printed.err
+
+
+def test_a_network_that_was_chosen_by_the_data_is_named(ulc):
+    np.savez("features.npz", **embeddings(20, 10, 4))
+    record("ulc", 0, 0.9, 0.8)
+    recorded_run(RunSpec(data=DataSpec(source="fashion"), algorithm="ce", epochs=2))
+    _, printed = ulc("table", "runs")
+    assert "fashion: network small_cnn, 2 epochs. features.npz: network mlp, 24" in printed.out
 
 
 @pytest.mark.usefixtures("features")
@@ -167,6 +195,8 @@ def test_the_same_run_twice_is_refused(ulc):
         (("nowhere",), "no run folder, and none inside"),
         (("runs", "--like", "table1"), "none of the runs is a cell of table1"),
         (("runs", "--like", "table7"), "no table or figure is called 'table7'"),
+        (("runs", "--also", "ulc"), "--also: only with --like"),
+        (("runs", "--like", "table2", "--also", "ulk"), "--also ulk: no run in a column of table2"),
         (("runs", "--format", "word"), "give one of markdown, latex, csv"),
         (("runs", "--prior", "uniform"), "unknown prior 'uniform'"),
     ],

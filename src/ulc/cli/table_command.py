@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ulc.cli.options import PriorText
-from ulc.cli.screen import say
+from ulc.cli.screen import cell, say
 from ulc.errors import InputError
 
 Runs = Annotated[
@@ -23,6 +23,13 @@ def table(
             "to table4. Files of features stand for CIFAR-10 (10 classes) or CIFAR-100 (100)."
         ),
     ] = None,
+    also: Annotated[
+        str | None,
+        typer.Option(
+            help="With --like: more rows, by the names of methods, such as dividemix,ulc-fixmatch. "
+            "ULC+ is a row without it."
+        ),
+    ] = None,
     form: Annotated[str, typer.Option("--format", help="markdown, latex or csv.")] = "markdown",
     prior: PriorText = "training",
     out: Annotated[
@@ -34,6 +41,7 @@ def table(
     Rows are methods, columns are data, noise and imbalance. Only files of the run folders are
     read. Where a cell is one of the paper's, its number stands in brackets.
     """
+    from ulc.cli import parse
     from ulc.experiments.any_table import any_table
     from ulc.experiments.finished_runs import find_runs
     from ulc.experiments.paper.grids import paper_grid
@@ -44,6 +52,8 @@ def table(
 
     if form not in FORMATS:
         raise InputError(f"--format {form}: give one of {', '.join(FORMATS)}")
+    if also is not None and like is None:
+        raise InputError("--also: only with --like; without it every method is a row; leave it out")
     if out is not None:
         check_output_file("--out", out)
     found, unfinished = find_runs(runs)
@@ -51,11 +61,15 @@ def table(
     if like is None:
         made = any_table(found, assumed)
     else:
-        made = paper_table(paper_grid(like), found, assumed)
+        rows = parse.names(also, "--also") or []
+        made = paper_table(paper_grid(like), found, assumed, rows)
     text = FORMATS[form](made)
     if out is None:
         say(text)
     else:
         write_whole(out, (text.rstrip("\n") + "\n").encode())
+    if made.left_out:
+        names = cell(",".join(made.left_out))
+        say(f"Left out, as {like} has no such rows: {names}; --also {names} adds them.", error=True)
     if unfinished:
         say(f"{unfinished} unfinished runs are left out.", error=True)

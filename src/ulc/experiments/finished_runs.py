@@ -11,9 +11,11 @@ from ulc.algorithms import ALGORITHMS, configure
 from ulc.config import RunSpec
 from ulc.errors import InputError
 from ulc.experiments.paper.grids import TITLES
+from ulc.networks import built_name
 from ulc.settings.presets import find_preset
 from ulc.settings.variants import VARIANTS
 from ulc.storage.run_folder import RunFolder
+from ulc.training.model import ModelSpec
 
 Changes = tuple[tuple[str, Any], ...]
 
@@ -55,6 +57,14 @@ class FinishedRun:
     def classes(self) -> int:
         """Number of classes."""
         return len(self.folder.read_json("data.json")["class_names"])
+
+    @cached_property
+    def network(self) -> str:
+        """The name of the network that was built."""
+        if self.spec.network.name != "auto":
+            return self.spec.network.name
+        model = ModelSpec.read(self.folder)
+        return built_name(model.network, model.preprocessing.input_shape)
 
     @cached_property
     def method(self) -> Method:

@@ -18,24 +18,35 @@ from ulc.experiments.run_table import (
     numbers_of,
 )
 
+OURS = "ulc_plus"  # a row of every table that has runs of it
+
 
 def paper_table(
-    grid: PaperGrid, runs: Sequence[FinishedRun], prior: Prior = "training"
+    grid: PaperGrid,
+    runs: Sequence[FinishedRun],
+    prior: Prior = "training",
+    also: Sequence[str] = (),
 ) -> RunTable:
     """The runs in the rows and columns of a table of the paper, beside its numbers.
 
-    Runs of other cells are left out; methods that the table has not are further rows. Raise an
-    InputError if the runs of a cell differ in more than the seed.
+    Further rows are ULC+, if there are runs of it, and the methods that `also` names. Other runs
+    are left out. Raise an InputError if the runs of a cell differ in more than the seed.
     """
     cells: dict[tuple[Method, int], list[FinishedRun]] = defaultdict(list)
     for run in whole_trainings(runs):
         place = next((i for i, each in enumerate(grid.columns) if is_in_column(run, each)), None)
         if place is not None:
             cells[run.method, place].append(run)
-    if not cells:
-        raise InputError(f"none of the runs is a cell of {grid.name}; leave out --like")
     known = {named_method(row.method, row.options): row for row in grid.rows}
-    further = sorted({each for each, _ in cells} - set(known), key=lambda each: each.name)
+    others = sorted({each for each, _ in cells} - set(known), key=lambda each: each.name)
+    check_also(grid, also, [each.name for each in (*known, *others)])
+    further = [each for each in others if each.name in {OURS, *also}]
+    cells = {key: group for key, group in cells.items() if key[0] in {*known, *further}}
+    if not cells:
+        raise InputError(
+            f"none of the runs is a cell of {grid.name}; leave out --like, or name with --also the "
+            "methods that shall be rows"
+        )
     used_places = {place for _, place in cells}
     shown = {place: each for place, each in enumerate(grid.columns) if place in used_places}
     for (method, place), several in cells.items():
@@ -48,7 +59,7 @@ def paper_table(
             paper = paper_number(grid, row, column, score)
             own = cells.get((method, place), [])
             numbers[score].append(numbers_of(own, score, prior, *paper))
-        rows.append(TableRow(method.name if row is None else row.title, numbers))
+        rows.append(TableRow(title_of(method) if row is None else row.title, numbers))
     used = [run for several in cells.values() for run in several]
     vectors = "Vectors (npz) stand in for the images."
     return RunTable(
@@ -61,7 +72,29 @@ def paper_table(
             *([vectors] if any(run.spec.data.source == "npz" for run in used) else []),
             *describe(used),
         ],
+        [each.name for each in others if each not in further],
     )
+
+
+def check_also(grid: PaperGrid, also: Sequence[str], known: Sequence[str]) -> None:
+    """Raise an InputError if a further row is asked for that no run has.
+
+    known: names of the methods of the table and of the runs in its columns
+    """
+    unknown = next((each for each in also if each not in known), None)
+    if unknown is not None:
+        raise InputError(
+            f"--also {unknown}: no run in a column of {grid.name} is of this method; known: "
+            f"{', '.join(known)}"
+        )
+
+
+def title_of(method: Method) -> str:
+    """The title that a table of the paper has for a method, ULC+, or else the method's name."""
+    if method.name == OURS:
+        return "ULC+"
+    rows = (row for name in ("table1", "table3", "table4") for row in paper_grid(name).rows)
+    return next((row.title for row in rows if named_method(row.method, {}) == method), method.name)
 
 
 def is_in_column(run: FinishedRun, column: Column) -> bool:

@@ -53,6 +53,7 @@ class RunTable:
     heads: the lines of the heading of each column
     remarks: sentences on numbers of the paper
     settings: sentences that say with which data, network and epochs the runs were trained
+    left_out: names of the methods whose runs are in none of the rows
     """
 
     title: str
@@ -61,6 +62,7 @@ class RunTable:
     prior: Prior = "training"
     remarks: Sequence[str] = ()
     settings: Sequence[str] = ()
+    left_out: Sequence[str] = ()
 
     def highest(self, score: Score, column: int) -> float | None:
         """The highest mean of a column, rounded as it is shown; None: there is none."""
@@ -107,7 +109,7 @@ def describe(runs: Sequence[FinishedRun]) -> list[str]:
     """One sentence for each kind of data, network and epochs among the runs."""
     kinds: dict[tuple[str, str], set[int]] = defaultdict(set)
     for run in runs:
-        kinds[data_title(run), run.spec.network.name].add(run.spec.epochs)
+        kinds[data_title(run), run.network].add(run.spec.epochs)
     return [
         f"{data}: network {network}, {' to '.join(map(str, sorted({min(epochs), max(epochs)})))} "
         "epochs."

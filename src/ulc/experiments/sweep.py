@@ -45,7 +45,8 @@ class SweepResult:
         """
         if self.paper is not None:
             finished = [FinishedRun(run.folder) for runs in self.runs.values() for run in runs]
-            return as_markdown(paper_table(self.paper.grid, finished))
+            names = sorted({run.method.name for run in finished})
+            return as_markdown(paper_table(self.paper.grid, finished, also=names))
         return markdown_table(
             {name: [run.folder for run in runs] for name, runs in self.runs.items()}
         )
