@@ -185,7 +185,8 @@ def test_from_python_a_table_of_the_paper_is_a_sweep(capsys):
         (("table2", "--data", "a", "--data", "b"), "cifar10 is given twice"),
         (("table2", *TINY, "--seeds", 0), "name at least one seed"),
         (("table2", *TINY, "--set", "network.width=3"), "takes only --network NAME"),
-        (("table2", *TINY, "--set", "passes=3"), "options of ce: unknown key 'passes'"),
+        (("table2", *TINY, "--set", "pases=3"), "unknown key 'pases': ce, coteaching_plus, "),
+        (("table2", *TINY, "--set", "passes=many"), "options of ulc: 'passes': "),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(ulc, arguments, message):
@@ -193,6 +194,21 @@ def test_a_mistake_is_told_in_one_sentence(ulc, arguments, message):
     assert code == 2
     assert message in printed.err
     assert printed.err.count("\n") == 1
+
+
+def test_an_option_is_for_the_methods_that_have_it_and_the_others_are_named(ulc):
+    """Runs of the others are those of a sweep without the option."""
+    chosen = ("--only", "ce,ulc,symmetric:0.5,half:5", "--seeds", 1)
+    changed = ("--set", "passes=2", "--set", "sgd.lr=0.01")
+    code, printed = ulc("sweep", "table2", *TINY, *chosen, *changed)
+    assert code == 0
+    assert "passes changes nothing for ce: no such option." in printed.out
+    assert "sgd.lr" not in printed.out
+    found = {run.spec.algorithm: run.spec.options for run in find_runs([Path("runs")])[0]}
+    assert found["ulc"]["passes"] == 2
+    assert found["ce"]["sgd"]["lr"] == found["ulc"]["sgd"]["lr"] == 0.01
+    _, printed = ulc("sweep", "table2", *TINY, *chosen, "--set", "passes=3", "--dry-run")
+    assert "passes changes nothing for ce: no such option." in printed.out
 
 
 def record(seconds):

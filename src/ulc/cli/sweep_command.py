@@ -119,7 +119,7 @@ def sweep(
     from ulc.cli.sweep_progress import sweep_bar
     from ulc.experiments.grid import SweepProgress
     from ulc.experiments.paper.cells import PaperSweep
-    from ulc.experiments.sweep import list_cells
+    from ulc.experiments.sweep import list_cells, option_notes
     from ulc.experiments.sweep import sweep as run_sweep
 
     work: RunSpec | PaperSweep
@@ -132,11 +132,12 @@ def sweep(
     else:
         work, names, numbers = own_work(what, run_options, algorithms, seeds)
     if dry_run:
+        cells = list_cells(work, names, numbers)
+        for note in [*left_out(work), *option_notes(work, names)]:
+            say(note + "\n")
         if isinstance(work, PaperSweep):
-            for note in left_out(work):
-                say(note + "\n")
             print_options(work.column_options())
-        print_plan(list_cells(work, names, numbers), out, jobs, device)
+        print_plan(cells, out, jobs, device)
         return
     with sweep_bar(jobs) as bar:
         progress = SweepProgress() if quiet else bar
@@ -239,11 +240,10 @@ def check_options(context: typer.Context, what: str | None) -> None:
             raise InputError(f"{parameter.opts[0]}: {reason}; leave it out")
 
 
-def left_out(paper: "PaperSweep | None") -> list[str]:
+def left_out(work: "RunSpec | PaperSweep | None") -> list[str]:
     """A note about data of a table or figure that were not given; else none."""
-    if paper is None or not paper.left_out:
-        return []
-    return [f"Left out for want of --data: {', '.join(paper.left_out)}."]
+    missing = getattr(work, "left_out", ())
+    return [f"Left out for want of --data: {', '.join(missing)}."] if missing else []
 
 
 def print_result(result: "SweepResult", out: Path) -> None:

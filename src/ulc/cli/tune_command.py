@@ -58,7 +58,7 @@ def tune(
     from ulc.cli.parse import real_numbers
     from ulc.cli.sweep_progress import sweep_bar
     from ulc.experiments.grid import SweepProgress
-    from ulc.experiments.tuning import tune, write_weights
+    from ulc.experiments.tuning import option_notes, tune, write_weights
     from ulc.storage.files import check_output_file, write_whole
 
     check_options(context, what)
@@ -77,6 +77,8 @@ def tune(
             work, names, out, values=numbers, jobs=jobs, device=device, progress=progress
         )
     print_tuned(found)
+    for note in option_notes(work, names):
+        say(f"\n{note}")
     if save is not None:
         write_whole(save, write_weights(found).encode())
     for failure in failures:

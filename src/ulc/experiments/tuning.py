@@ -20,6 +20,7 @@ from ulc.experiments.grid import Cell, Failure, SweepProgress, train_cells
 from ulc.experiments.paper.cells import PaperSweep
 from ulc.experiments.tables import nested_value
 from ulc.experiments.validation import SHARE, prepare_validation
+from ulc.settings.common import notes_on_options, own_options
 from ulc.settings.variants import VARIANTS, variant
 from ulc.storage.run_folder import RunFolder
 from ulc.training.run import resolved
@@ -121,21 +122,41 @@ def base_cells(what: RunSpec | PaperSweep, algorithms: Sequence[str] | None) -> 
     if isinstance(what, PaperSweep):
         if OPTION in what.options:
             raise InputError(f"--set {OPTION}: this is what is chosen; leave it out")
-        rows = {row.method: row for row in what.rows if row.method not in VARIANTS}
-        chosen = [row for row in rows.values() if has_option(row.method)]
+        rows = {row.method: row for row in what.rows}
+        chosen = [rows[method] for method in tuned_methods(what, algorithms)]
         cells = [
             Cell(row.title, column.title, what.spec(row, column, SEED))
             for column in what.columns
             for row in chosen
         ]
     else:
-        base = what.model_copy(update={"seed": SEED})
-        cells = [Cell(name, "", resolved(variant(base, name))) for name in algorithms or ["ulc"]]
+        cells = []
+        for name in tuned_methods(what, algorithms):
+            options = own_options(name, what.options)
+            base = what.model_copy(update={"seed": SEED, "options": options})
+            cells.append(Cell(name, "", resolved(variant(base, name))))
     lacking = next((cell.row for cell in cells if OPTION not in cell.spec.options), None)
     if not cells or lacking is not None:
         who = "no method of these has" if lacking is None else f"{lacking} has no"
         raise InputError(f"{who} λ_u; name ulc or dividemix")
+    option_notes(what, algorithms)  # only to raise
     return cells
+
+
+def tuned_methods(what: RunSpec | PaperSweep, algorithms: Sequence[str] | None) -> list[str]:
+    """The methods for which λ_u is chosen."""
+    if not isinstance(what, PaperSweep):
+        return list(algorithms or ["ulc"])
+    known = dict.fromkeys(row.method for row in what.rows if row.method not in VARIANTS)
+    return [method for method in known if has_option(method)]
+
+
+def option_notes(what: RunSpec | PaperSweep, algorithms: Sequence[str] | None) -> list[str]:
+    """A sentence for each option that some of these methods do not have.
+
+    Raise an InputError if none of them has it.
+    """
+    return notes_on_options(tuned_methods(what, algorithms), what.options)
 
 
 def has_option(algorithm: str) -> bool:

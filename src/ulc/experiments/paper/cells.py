@@ -22,6 +22,7 @@ from ulc.experiments.paper.grids import (
     find_scale,
     paper_grid,
 )
+from ulc.settings.common import own_options
 from ulc.settings.presets import find_preset, scale_epochs
 from ulc.settings.variants import VARIANTS, variant
 from ulc.storage.files import read_npz
@@ -38,7 +39,7 @@ class PaperSweep:
     network: name of the network; None: that of the scale
     weights: file of initial weights of a ResNet-50; None: those of the preset
     epochs: number of epochs; None: those of the presets
-    options: options of the user for all methods, which override those of the presets
+    options: options of the user, which override those of the presets of each method that has them
     tuned: options by the title of a column and by algorithm, as `ulc tune` has chosen them
     """
 
@@ -67,7 +68,8 @@ class PaperSweep:
 
     def spec(self, row: Row, column: Column, seed: int) -> RunSpec:
         """The spec of a training, with the value of every option."""
-        clash = next((key for key in row.options if key in self.options), None)
+        chosen = own_options(row.method, self.options)
+        clash = next((key for key in row.options if key in chosen), None)
         if clash is not None:
             raise InputError(
                 f"--set {clash}: {self.grid.name} sets it for '{row.title}'; leave out one of them"
@@ -82,7 +84,7 @@ class PaperSweep:
             imbalance=column.imbalance,
             noise=column.feature_noise if self.is_frozen(column) else column.noise,
             network=self.network_of(column),
-            options=merge(merge(options, row.options), self.options),
+            options=merge(merge(options, row.options), chosen),
             seed=seed,
             **({} if self.epochs is None else {"epochs": self.epochs}),
         )
@@ -140,7 +142,7 @@ def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has de
     also: further algorithms or variants, each as a row
     network, epochs: in place of those of the scale
     weights: file of initial weights of a ResNet-50 (table3); None: ImageNet, by torchvision or timm
-    options: options of all methods, which override those of the presets
+    options: options that override those of the presets, for each method that has them
     tuned: options by the title of a column and by algorithm, as `ulc tune` has chosen them
     """
     grid, chosen = paper_grid(name), find_scale(scale)
