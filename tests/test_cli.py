@@ -242,7 +242,7 @@ def test_noise_files_are_written_and_can_be_trained_on(ulc, toy, tmp_path, name)
 def test_sweep_prints_a_row_for_each_variant(ulc, toy, tmp_path):
     code, printed = ulc(
         "sweep", toy, "--algorithms", "ce,ulc-without-csm", "--seeds", "0,1", "--epochs", 4,
-        "--out", tmp_path / "r", "--jobs", 1, "--quiet",
+        "--out", tmp_path / "r", "--jobs", 1,
     )  # fmt: skip
     assert code == 0
     lines = printed.out.strip().splitlines()

@@ -118,7 +118,7 @@ def test_if_all_runs_fail_alike_the_sweep_is_refused(ulc, monkeypatch):
 
 def test_a_number_of_seeds_counts_from_0_and_finished_runs_are_not_repeated(ulc):
     chosen = ("--only", "ce,symmetric:0.5,half:5", "--quiet")
-    assert ulc("sweep", "table2", *TINY, *chosen, "--seeds", 2)[0] == 0
+    assert ulc("sweep", "table2", *TINY, *chosen, "--seeds", 2) == (0, ("runs\n", ""))
     done = {path: path.stat().st_mtime_ns for path in Path("runs").glob("*/done")}
     assert sorted(run.spec.seed for run in find_runs([Path("runs")])[0]) == [0, 1]
     ulc("sweep", "table2", *TINY, *chosen, "--seeds", "1,5")

@@ -39,7 +39,7 @@ def test_the_best_value_is_chosen_only_if_it_beats_the_preset_by_a_standard_erro
 
 def test_a_sweep_takes_what_was_chosen_for_its_columns(ulc):
     store()
-    code, printed = ulc("tune", *TINY, "--values", "0,3", "--save", "weights.toml", "--quiet")
+    code, printed = ulc("tune", *TINY, "--values", "0,3", "--save", "weights.toml")
     assert code == 0
     head, _, row = (
         line.strip("|").split("|") for line in printed.out.splitlines() if line.startswith("|")
@@ -124,11 +124,13 @@ def refuse(*values):
 def test_a_value_that_cannot_be_trained_is_listed_and_the_others_are_compared(ulc, monkeypatch):
     store()
     monkeypatch.setattr(grid, "run", refuse(0.0))
-    code, printed = ulc("tune", *TINY, "--values", "0", "--quiet")
+    code, printed = ulc("tune", *TINY, "--values", "0")
     assert code == 1
     assert "| λ_u = 25 | preset | chosen |" in printed.out
     assert "λ_u = 0" not in printed.out
-    assert printed.err == f"failed: ULC, λ_u = 0, {COLUMN}, seed {SEED}: 0 is out of order\n"
+    failed = f"failed: ULC, λ_u = 0, {COLUMN}, seed {SEED}: 0 is out of order\n"
+    assert printed.err.endswith(failed)
+    assert ulc("tune", *TINY, "--values", "0", "--quiet") == (1, ("runs\n", failed))
     assert not list(Path().glob("*.toml"))
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ulc.config import RunSpec
+    from ulc.experiments.grid import Failure
     from ulc.experiments.paper.cells import PaperSweep
     from ulc.experiments.sweep import SweepResult
 
@@ -145,7 +146,11 @@ def sweep(
             work, names, out, seeds=numbers, jobs=jobs, device=device, progress=progress,
             fresh=fresh, launcher=where or "local",
         )  # fmt: skip
-    print_result(result, out)
+    if quiet:
+        say(cell(out))
+    else:
+        print_tables(result, out)
+    list_failures(result.failures)
 
 
 def is_paper(what: str | None) -> bool:
@@ -246,8 +251,8 @@ def left_out(work: "RunSpec | PaperSweep | None") -> list[str]:
     return [f"Left out for want of --data: {', '.join(missing)}."] if missing else []
 
 
-def print_result(result: "SweepResult", out: Path) -> None:
-    """Print the table, notes and failures; exit with code 1 if a run has failed.
+def print_tables(result: "SweepResult", out: Path) -> None:
+    """Print the table and notes.
 
     out: folder of the run folders
     """
@@ -258,7 +263,11 @@ def print_result(result: "SweepResult", out: Path) -> None:
         notes.append(f"Draw it: ulc figure {paper.grid.name[-1]} {cell(out)}")
     for note in notes:
         say(f"\n{note}")
-    for failure in result.failures:
+
+
+def list_failures(failures: "Sequence[Failure]") -> None:
+    """Print the trainings that failed, and exit with code 1 if there are any."""
+    for failure in failures:
         say(f"failed: {cell(failure.cell.title)}: {cell(failure.reason)}", error=True)
-    if result.failures:
+    if failures:
         sys.exit(1)

@@ -1,6 +1,5 @@
 """`ulc tune`: choose λ_u on a noisy validation split."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +15,7 @@ from ulc.cli.sweep_command import (
     What,
     check_options,
     is_paper,
+    list_failures,
     own_work,
     paper_work,
 )
@@ -76,15 +76,15 @@ def tune(
         found, failures = tune(
             work, names, out, values=numbers, jobs=jobs, device=device, progress=progress
         )
-    print_tuned(found)
-    for note in option_notes(work, names):
-        say(f"\n{note}")
+    if quiet:
+        say(cell(out))
+    else:
+        print_tuned(found)
+        for note in option_notes(work, names):
+            say(f"\n{note}")
     if save is not None:
         write_whole(save, write_weights(found).encode())
-    for failure in failures:
-        say(f"failed: {cell(failure.cell.title)}: {cell(failure.reason)}", error=True)
-    if failures:
-        sys.exit(1)
+    list_failures(failures)
 
 
 def print_tuned(found: "Sequence[Tuned]") -> None:
