@@ -235,6 +235,32 @@ def test_odd_numbers_are_marked():
     assert not grid.remarks(cross_entropy, grid.columns[7], "best")
 
 
+def test_remarks_are_true_of_the_numbers_that_they_mark():
+    """Cross entropy above its value on balanced data; the falls from 1:5 to 1:10."""
+    balanced = {
+        ("cifar10", 0.2): 0,
+        ("cifar10", 0.5): 1,
+        ("cifar100", 0.2): 5,
+        ("cifar100", 0.5): 6,
+    }
+    (even, *_), grid = paper_grid("table1").rows, paper_grid("table2")
+    rows = {row.title: row for row in grid.rows}
+    for place, column in enumerate(grid.columns):
+        for score in ("best", "last"):
+            marks = grid.remarks(rows["CE"], column, score)
+            there = getattr(even, score)[balanced[column.data, column.noise.rate]]
+            assert bool(marks) == (getattr(rows["CE"], score)[place] > there), column.title
+    (said,) = {each.text for each in grid.oddities if each.rows == ("DivideMix",)}
+    assert "Falls by 19 points" in said
+    for place, falls in ((1, {2}), (3, {3, 4})):
+        for score in ("best", "last"):
+            own, plain = (getattr(rows[name], score) for name in ("DivideMix", "CE"))
+            assert round(own[place - 1] - own[place]) == 19
+            assert round(plain[place - 1] - plain[place]) in falls
+            assert grid.remarks(rows["DivideMix"], grid.columns[place], score)
+    assert not grid.remarks(rows["M-correction"], grid.columns[0], "best")
+
+
 def test_table_3_trains_the_rows_that_have_settings_and_has_the_numbers_of_all(folders):
     grid = paper_grid("table3")
     assert (len(grid.rows), len(grid.columns)) == (8, 1)
