@@ -38,7 +38,8 @@ def data_spec(tree, **options):
 
 def spec_of(tree, algorithm, epochs=3, **options):
     """The preset, with a small network and fewer examples in an epoch than the data have."""
-    fewer = {"ce": {"epoch_examples": 70}, "elr_plus": {"epoch_examples": 70}}.get(
+    part = {"epoch_examples": 70}
+    fewer = {"ce": part, "elr_plus": part, "meta_learning": {"tasks": 2}, "pencil": {}}.get(
         algorithm, {"warmup_examples": 112, "epoch_examples": 84}
     )
     sizes = {"batch_size": 16} | fewer | options
@@ -125,12 +126,14 @@ def test_broken_images_are_left_out_if_asked(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["ulc", "dividemix", "elr_plus", "ce"])
+@pytest.mark.parametrize(
+    "algorithm", ["ulc", "dividemix", "elr_plus", "ce", "meta_learning", "pencil"]
+)
 def test_the_recipe_runs_from_the_lists_to_the_test_accuracy(tree, algorithm):
     finished = run(spec_of(tree, algorithm), Path("runs"))
     records, summary = finished.records, finished.read_json("summary.json")
     accuracies = np.array([record["validation"]["accuracy"] for record in records])
-    assert accuracies.shape == (3, 1 if algorithm == "ce" else 2)
+    assert accuracies.shape == (3, 1 if algorithm in ("ce", "meta_learning", "pencil") else 2)
     assert summary["chosen"]["epochs"] == accuracies.argmax(0).tolist()
     assert summary["chosen"]["validation_accuracy"] == accuracies.max(0).tolist()
     labels = (finished.path / "labels.csv").read_text().splitlines()
@@ -182,7 +185,9 @@ def test_the_preset_names_network_weights_and_the_size_of_an_epoch(tree):
 
 def test_table_3_of_the_paper_is_made_of_these_runs(tree):
     cells = paper_sweep("table3", str(tree)).cells([0])
-    assert [cell.row for cell in cells] == ["CE", "DivideMix", "ELR+", "ULC", "ULC with FixMatch"]
+    assert [cell.row for cell in cells] == [
+        "CE", "ML", "PENCIL", "DivideMix", "ELR+", "ULC", "ULC with FixMatch",
+    ]  # fmt: skip
     assert {cell.spec.network.name for cell in cells} == {"resnet50"}
     assert {cell.spec.data.source for cell in cells} == {"clothing1m"}
     assert {cell.row: cell.spec.epochs for cell in cells}["ELR+"] == 15

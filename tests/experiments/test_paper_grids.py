@@ -265,15 +265,32 @@ def test_table_3_trains_the_rows_that_have_settings_and_has_the_numbers_of_all(f
     grid = paper_grid("table3")
     assert (len(grid.rows), len(grid.columns)) == (8, 1)
     cells = cells_of("table3", folders)
-    assert len({cell.spec.folder_name for cell in cells}) == 5
+    assert len({cell.spec.folder_name for cell in cells}) == 7
     for cell in cells:
         Path("spec.toml").write_text(cell.spec.write(), encoding="utf-8")
         assert RunSpec.read(Path("spec.toml")) == cell.spec
         assert cell.spec.network.weights == "imagenet"
     (cell,) = cells_of("table3", folders, only=["ulc"], weights="own.pth")
     assert cell.spec.network.weights == str(Path("own.pth").absolute())
-    with pytest.raises(InputError, match="--only pencil: table3 has no such cell"):
-        paper_sweep("table3", folders, only=["pencil"])
+    with pytest.raises(InputError, match="--only m_correction: table3 has no such cell"):
+        paper_sweep("table3", folders, only=["m_correction"])
+
+
+def test_stages_of_table_3_fit_into_its_epochs_and_weights_count_the_classes(folders):
+    """η = 1 of Meta-Learning and λ = 3000 of PENCIL are divided by the 14 classes."""
+    options = {
+        cell.row: (cell.spec.epochs, cell.spec.options) for cell in cells_of("table3", folders)
+    }
+    epochs, meta = options["ML"]
+    assert (epochs, meta["pretrain_epochs"], 14 * meta["meta_weight"]) == (4, 3, pytest.approx(1))
+    assert (meta["sgd"]["lr"], meta["guide_sgd"]["lr"]) == (0.0008, 0.0008)
+    assert meta["sgd"]["milestones"] == []
+    epochs, pencil = options["PENCIL"]
+    stages = ("backbone_epochs", "correcting_epochs", "final_epochs")
+    assert sum(pencil[each] for each in stages) == epochs == 25
+    assert 14 * pencil["label_rate"] == pytest.approx(3000)
+    for _, each in options.values():
+        assert each.get("sgd", {"weight_decay": 1e-3})["weight_decay"] == 1e-3
 
 
 def test_only_chooses_by_every_kind_of_name(folders):
