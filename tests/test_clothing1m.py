@@ -16,6 +16,7 @@ from ulc.data.sources.clothing1m import ListedPictures, read_keys, read_labels
 from ulc.errors import InputError
 from ulc.experiments.paper.cells import paper_sweep
 from ulc.settings.presets import with_preset
+from ulc.settings.variants import variant
 from ulc.training.loop import TrainingProgress
 from ulc.training.run import resume, run
 
@@ -44,8 +45,8 @@ def spec_of(tree, algorithm, epochs=3, **options):
     )
     sizes = {"batch_size": 16} | fewer | options
     network = NetworkSpec(**SMALL)
-    spec = RunSpec(data=data_spec(tree, lazy=True), network=network, algorithm=algorithm)
-    return with_preset(spec, epochs=epochs, options=sizes)
+    spec = RunSpec(data=data_spec(tree, lazy=True), network=network)
+    return variant(spec, algorithm, epochs=epochs, options=sizes)
 
 
 def without_times(folder):
@@ -127,7 +128,7 @@ def test_broken_images_are_left_out_if_asked(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "algorithm", ["ulc", "dividemix", "elr_plus", "ce", "meta_learning", "pencil"]
+    "algorithm", ["ulc", "ulc-fixmatch", "dividemix", "elr_plus", "ce", "meta_learning", "pencil"]
 )
 def test_the_recipe_runs_from_the_lists_to_the_test_accuracy(tree, algorithm):
     finished = run(spec_of(tree, algorithm), Path("runs"))
