@@ -163,13 +163,55 @@ def test_official_data_have_the_numbers_of_the_paper_beside_them(ulc):
     ]  # fmt: skip
 
 
+def test_table_3_has_one_number_a_row_with_the_deviation_of_the_paper(ulc):
+    """Neither the paper nor networks that a validation list has chosen have a best epoch."""
+    data = DataSpec(source="clothing1m", path="/nowhere")
+    for method in ("ulc", "ce"):
+        folder = recorded_run(variant(RunSpec(data=data), method), 0.9, 0.75, classes=14)
+        scores = {"last": {"accuracy": 0.75}}
+        chosen = {"epochs": [3], "validation_accuracy": [0.7]}
+        summary = {"epochs": 80, "last_epochs": 1, "training": scores, "balanced": scores}
+        folder.write_json("summary.json", summary | {"chosen": chosen})
+        folder.finish()
+    _, printed = ulc("table", "runs", "--like", "table3")
+    _, _, *rows = cells(printed.out)
+    assert [row[1] for row in rows] == ["last"] * 8
+    by_title = {row[0]: row[2] for row in rows}
+    assert by_title["ULC"] == "**75.0** (74.9 ± 0.2)"
+    assert by_title["PENCIL"] == "– (73.5)"
+    assert "Last: the networks chosen on the validation list. Bold" in printed.out
+    assert "Best" not in printed.out
+    assert "the number of the paper ± standard deviation, where it names one." in printed.out
+    _, printed = ulc("table", "runs")
+    assert [row[2] for row in cells(printed.out)[2:]] == [
+        "**75.0** (69.2)",
+        "**75.0** (74.9 ± 0.2)",
+    ]
+    _, printed = ulc("table", "runs", "--like", "table3", "--format", "latex")
+    assert r"\multirow{1}{*}{ULC} & last & \textbf{75.0} (74.9 $\pm$ 0.2) \\" in printed.out
+    _, printed = ulc("table", "runs", "--like", "table3", "--format", "csv")
+    (own,) = [row for row in csv.DictReader(io.StringIO(printed.out)) if row["row"] == "ULC"]
+    assert (own["score"], own["paper"], own["paper_standard_deviation"]) == ("last", "74.9", "0.2")
+
+
+@pytest.mark.usefixtures("features")
+@pytest.mark.parametrize("like", [(), ("--like", "table2")])
+def test_runs_without_a_test_set_are_told_in_one_sentence(ulc, like):
+    folder = record("ulc", 0, 0.9, 0.8)
+    folder.write_json("summary.json", {"epochs": 24, "last_epochs": 1})
+    folder.finish()
+    code, printed = ulc("table", "runs", *like)
+    assert (code, printed.out, printed.err.count("\n")) == (2, "", 1)
+    assert "The runs have no test set, so there is no test accuracy" in printed.err
+
+
 @pytest.mark.usefixtures("features")
 def test_unfinished_runs_are_left_out_and_said(ulc):
     record("ulc", 0, 0.9, 0.8)
     (record("ulc", 1, 0.9, 0.8).path / "done").unlink()
     code, printed = ulc("table", "runs", "--like", "table2")
-    assert (code, printed.err) == (0, "1 unfinished runs are left out.\n")
-    assert "n = 1 seeds" in printed.out
+    assert (code, printed.err) == (0, "1 unfinished run is left out.\n")
+    assert "n = 1 seed, unless" in printed.out
 
 
 @pytest.mark.usefixtures("features")

@@ -1,13 +1,16 @@
 """`ulc table`: finished runs as a table."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ulc.cli.options import PriorText
 from ulc.cli.screen import cell, say
 from ulc.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Runs = Annotated[
     list[Path], typer.Argument(help="Run folders, or folders of them such as --out of `ulc sweep`.")
@@ -46,7 +49,7 @@ def table(
     from ulc.experiments.finished_runs import find_runs
     from ulc.experiments.paper.grids import paper_grid
     from ulc.experiments.paper_table import paper_table
-    from ulc.experiments.table_formats import FORMATS
+    from ulc.experiments.table_formats import FORMATS, NO_TEST_SET
     from ulc.labels.prior import check_prior_name
     from ulc.storage.files import check_output_file, write_whole
 
@@ -63,13 +66,25 @@ def table(
     else:
         rows = parse.names(also, "--also") or []
         made = paper_table(paper_grid(like), found, assumed, rows)
+    if not made.count:
+        raise InputError(NO_TEST_SET)
     text = FORMATS[form](made)
     if out is None:
         say(text)
     else:
         write_whole(out, (text.rstrip("\n") + "\n").encode())
-    if made.left_out:
-        names = cell(",".join(made.left_out))
+    say_left_out(made.left_out, like, unfinished)
+
+
+def say_left_out(methods: "Sequence[str]", like: str | None, unfinished: int) -> None:
+    """Say to stderr which runs are not in the table.
+
+    methods: names of the methods whose runs are not
+    unfinished: number of unfinished runs
+    """
+    if methods:
+        names = cell(",".join(methods))
         say(f"Left out, as {like} has no such rows: {names}; --also {names} adds them.", error=True)
     if unfinished:
-        say(f"{unfinished} unfinished runs are left out.", error=True)
+        runs = "1 unfinished run is" if unfinished == 1 else f"{unfinished} unfinished runs are"
+        say(f"{runs} left out.", error=True)

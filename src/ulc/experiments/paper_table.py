@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 from ulc.errors import InputError
@@ -10,11 +11,13 @@ from ulc.experiments.paper.grids import CLASSES, Column, PaperGrid, Row, Score, 
 from ulc.experiments.run_table import (
     SCORES,
     Numbers,
+    PaperNumber,
     Prior,
     RunTable,
     TableRow,
     check_cell,
     describe,
+    meaning_of_last,
     numbers_of,
 )
 
@@ -58,7 +61,7 @@ def paper_table(
         for score, (place, column) in product(SCORES, shown.items()):
             paper = paper_number(grid, row, column, score)
             own = cells.get((method, place), [])
-            numbers[score].append(numbers_of(own, score, prior, *paper))
+            numbers[score].append(numbers_of(own, score, prior, paper))
         rows.append(TableRow(title_of(method) if row is None else row.title, numbers))
     used = [run for several in cells.values() for run in several]
     vectors = "Vectors (npz) stand in for the images."
@@ -72,6 +75,7 @@ def paper_table(
             *([vectors] if any(run.spec.data.source == "npz" for run in used) else []),
             *describe(used),
         ],
+        meaning_of_last(used),
         [each.name for each in others if each not in further],
     )
 
@@ -113,27 +117,29 @@ def is_in_column(run: FinishedRun, column: Column) -> bool:
 
 def paper_number(
     grid: PaperGrid, row: Row | None, column: Column, score: Score
-) -> tuple[float | None, list[int]]:
-    """The paper's number of a cell, and the remarks on it."""
-    if row is None:
-        return None, []
-    number = grid.number(row, column, score)
-    return number, [] if number is None else grid.remarks(row, column, score)
+) -> PaperNumber | None:
+    """The paper's number of a cell, with the remarks on it; None: there is none."""
+    number = None if row is None else grid.number(row, column, score)
+    if row is None or number is None:
+        return None
+    remarks = tuple(grid.remarks(row, column, score))
+    return PaperNumber(number, grid.deviation(row, column, score), remarks)
 
 
-def found_in_paper(runs: Sequence[FinishedRun], score: Score) -> float | None:
-    """The paper's number for a cell of official CIFAR data; None: there is none."""
+def found_in_paper(runs: Sequence[FinishedRun], score: Score) -> PaperNumber | None:
+    """The paper's number for a cell of official data; None: there is none."""
     if not runs or runs[0].spec.data.source not in CLASSES:
         return None
     cells = (
         (grid, row, column)
-        for grid in map(paper_grid, ("table1", "table2", "table4"))
+        for grid in map(paper_grid, ("table1", "table2", "table3", "table4"))
         for row in grid.rows
         for column in grid.columns
     )
     numbers = (
-        grid.number(row, column, score)
+        paper_number(grid, row, column, score)
         for grid, row, column in cells
         if named_method(row.method, row.options) == runs[0].method and is_in_column(runs[0], column)
     )
-    return next(numbers, None)
+    found = next((each for each in numbers if each is not None), None)
+    return None if found is None else replace(found, remarks=())

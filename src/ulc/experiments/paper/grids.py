@@ -123,6 +123,11 @@ class PaperGrid(Spec):
         value = math.nan if numbers is None else numbers[self.columns.index(column)]
         return None if math.isnan(value) else value
 
+    def deviation(self, row: Row, column: Column, score: Score) -> float | None:
+        """The standard deviation of the paper's accuracy in %; None: it has none."""
+        known = row.deviation if score == "last" else None
+        return None if known is None else known[self.columns.index(column)]
+
     def remarks(self, row: Row, column: Column, score: Score) -> list[int]:
         """Positions in `oddities` of the remarks on one number of the paper."""
         place = self.columns.index(column) + 1
