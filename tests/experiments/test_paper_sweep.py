@@ -234,7 +234,15 @@ def test_time_left_is_by_kind_then_by_algorithm_then_by_all():
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(5, "5 seconds"), (600, "10 minutes"), (7200, "2.0 hours"), (864000, "10.0 days")],
+    [
+        (0, "0 seconds"),
+        (1.2, "1 second"),
+        (5, "5 seconds"),
+        (89.9, "90 seconds"),
+        (600, "10 minutes"),
+        (7200, "2.0 hours"),
+        (864000, "10.0 days"),
+    ],
 )
 def test_times_are_told_in_fitting_units(seconds, words):
     assert in_words(seconds) == words

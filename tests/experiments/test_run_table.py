@@ -137,6 +137,20 @@ def test_latex_has_a_part_for_each_data_set_and_joins_equal_heads(ulc):
 
 
 @pytest.mark.usefixtures("features")
+def test_asymmetric_noise_of_features_has_its_name_and_another_matrix_has_not(ulc):
+    work = paper_sweep("table1", "features.npz", scale="cpu", only=["ulc", "asymmetric:0.4"])
+    (cell,) = work.cells([0])
+    recorded_run(cell.spec)
+    swapped = tuple(tuple(row) for row in np.eye(10)[::-1])
+    noise = cell.spec.noise.model_copy(update={"matrix": swapped})
+    recorded_run(cell.spec.model_copy(update={"noise": noise}))
+    _, printed = ulc("table", "runs")
+    assert sorted(cells(printed.out)[0][2:]) == [
+        "features.npz, asymmetric 40 %", "features.npz, matrix"
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("features")
 def test_any_runs_make_a_table_and_other_settings_are_in_the_name_of_the_row(ulc):
     record("ulc", 0, 0.9, 0.8)
     record("ulc", 1, 0.9, 0.8)
