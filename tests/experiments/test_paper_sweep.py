@@ -11,6 +11,7 @@ import pytest
 
 import ulc as package
 from stub_data import embeddings
+from ulc.cli import sweep_plan
 from ulc.config import DataSpec, RunSpec
 from ulc.errors import InputError
 from ulc.experiments import grid
@@ -124,6 +125,16 @@ def test_a_number_of_seeds_counts_from_0_and_finished_runs_are_not_repeated(ulc)
     ulc("sweep", "table2", *TINY, *chosen, "--seeds", "1,5")
     assert sorted(run.spec.seed for run in find_runs([Path("runs")])[0]) == [0, 1, 5]
     assert all(path.stat().st_mtime_ns == changed for path, changed in done.items())
+
+
+def test_without_seeds_a_table_has_its_own_number_of_them(ulc, monkeypatch):
+    """Five for Clothing1M, as in the paper; else three."""
+    Path("CLOTHING").mkdir()
+    counts = []
+    monkeypatch.setattr(sweep_plan, "print_plan", lambda cells, *_: counts.append(len(cells)))
+    ulc("sweep", "table3", "--data", "CLOTHING", "--only", "ulc,ce", "--dry-run")
+    ulc("sweep", "table2", *TINY, "--only", "ce,half:5", "--dry-run")
+    assert counts == [2 * 5, 2 * 3]
 
 
 def test_every_finished_run_is_told_with_its_place_in_the_grid(ulc):

@@ -54,6 +54,17 @@ def test_a_sweep_takes_what_was_chosen_for_its_columns(ulc):
     assert {each.spec.seed for each in find_runs([Path("runs/validation")])[0]} == {SEED}
 
 
+def test_a_dry_run_lists_every_value_of_every_column_and_trains_nothing(ulc):
+    store()
+    code, printed = ulc("tune", *TINY, "--values", "0,3", "--dry-run")
+    assert (code, Path("runs").exists()) == (0, False)
+    assert "| ULC, λ_u = 3 | 1 | 0 | 1 | " in printed.out
+    assert "3 runs, 3 left; time with 1 at once on this machine: about" in printed.out
+    ulc("tune", *TINY, "--values", "3", "--quiet")
+    _, printed = ulc("tune", *TINY, "--values", "0,3", "--dry-run")
+    assert "3 runs, 1 left" in printed.out
+
+
 def test_the_test_set_is_not_read():
     """Other test labels, same scores."""
     store()

@@ -78,12 +78,12 @@ def sweep(
         ),
     ] = "ce,dividemix,ulc,ulc-without-csm,ulc-without-eum,ulc-without-aul,ulc_plus",
     seeds: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Whole numbers separated by commas. With a table or figure of the paper one "
-            "number says how many: 3 is 0,1,2."
+            "number says how many: 3 is 0,1,2. Default: 0,1,2; of table3 five, as in the paper."
         ),
-    ] = "0,1,2",
+    ] = None,
     scale: Scale = "paper",
     files: Files = None,
     only: Only = None,
@@ -129,9 +129,9 @@ def sweep(
     where = chosen_launcher(launcher, address, slurm or [])
     if is_paper(what):
         work = paper_work(str(what), run_options, scale, files, only, also, tuned)
-        numbers = count_seeds(seeds)
+        numbers = count_seeds(seeds or str(work.grid.seeds))
     else:
-        work, names, numbers = own_work(what, run_options, algorithms, seeds)
+        work, names, numbers = own_work(what, run_options, algorithms, seeds or "0,1,2")
     if dry_run:
         cells = list_cells(work, names, numbers)
         for note in [*left_out(work), *option_notes(work, names)]:

@@ -87,15 +87,8 @@ def tune(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     what: a spec, or what `ulc.paper_sweep` returns; each of its columns is tuned
     algorithms: names of algorithms with the option, for a spec; None: those of the table
     """
-    bases = base_cells(what, algorithms)
-    cells, places = [], []
-    for base in bases:
-        usual = float(base.spec.options[OPTION])
-        for value in sorted({*values, usual}):
-            options = base.spec.options | {OPTION: float(value)}
-            spec = base.spec.model_copy(update={"options": options})
-            cells.append(Cell(f"{base.row}, λ_u = {value:g}", base.column, spec))
-            places.append((base.column, base.spec.algorithm, usual))
+    tried = list_trials(what, algorithms, values)
+    cells, places = [cell for cell, _ in tried], [place for _, place in tried]
     found: dict[tuple[str, str, float], list[Candidate]] = defaultdict(list)
     failures = []
     for place, result in train_cells(
@@ -115,6 +108,21 @@ def tune(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     if not tuned and failures:
         raise InputError(failures[0].reason)
     return tuned, failures
+
+
+def list_trials(
+    what: RunSpec | PaperSweep, algorithms: Sequence[str] | None, values: Sequence[float]
+) -> list[tuple[Cell, tuple[str, str, float]]]:
+    """All trainings, each with its column, its algorithm and the value of the preset."""
+    trials = []
+    for base in base_cells(what, algorithms):
+        usual = float(base.spec.options[OPTION])
+        for value in sorted({*values, usual}):
+            options = base.spec.options | {OPTION: float(value)}
+            spec = base.spec.model_copy(update={"options": options})
+            cell = Cell(f"{base.row}, λ_u = {value:g}", base.column, spec)
+            trials.append((cell, (base.column, base.spec.algorithm, usual)))
+    return trials
 
 
 def base_cells(what: RunSpec | PaperSweep, algorithms: Sequence[str] | None) -> list[Cell]:

@@ -96,11 +96,15 @@ class Oddity(Spec):
 
 
 class PaperGrid(Spec):
-    """A table or figure of the paper: all its cells, and its numbers."""
+    """A table or figure of the paper: all its cells, and its numbers.
+
+    seeds: number of seeds that `ulc sweep` trains if none is named
+    """
 
     name: str
     title: str
     note: str
+    seeds: int = 3
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     oddities: tuple[Oddity, ...] = ()
