@@ -96,8 +96,8 @@ def sweep(
         bool,
         typer.Option(
             "--dry-run",
-            help="Train nothing; list what is left and how long it may take, and the options by "
-            "data set of --scale cpu with their sources.",
+            help="Train nothing; list what is left and how long it may take, and of a table or "
+            "figure all options with their sources.",
         ),
     ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
@@ -137,7 +137,7 @@ def sweep(
         for note in [*left_out(work), *option_notes(work, names)]:
             say(note + "\n")
         if isinstance(work, PaperSweep):
-            print_options(work.column_options())
+            print_options(work.list_options())
         print_plan(cells, out, jobs, device)
         return
     with sweep_bar(jobs) as bar:

@@ -1,7 +1,7 @@
 """The trainings of a table or figure of the paper, at one of two scales."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,12 @@ from ulc.config import DataSpec, NetworkSpec, RunSpec, checked, merge
 from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError
 from ulc.experiments.grid import Cell
-from ulc.experiments.paper.features import ColumnOption, column_options, feature_options
+from ulc.experiments.paper.features import (
+    ColumnOptions,
+    ListedOption,
+    feature_options,
+    list_options,
+)
 from ulc.experiments.paper.grids import (
     CLASSES,
     TITLES,
@@ -105,11 +110,27 @@ class PaperSweep:
         """Whether a column has frozen features in place of images."""
         return self.data[column.data].source == "npz"
 
-    def column_options(self) -> list[ColumnOption]:
-        """The options of all cells by data set and noise, with their sources."""
-        frozen = [each for each in self.columns if self.is_frozen(each)]
-        names = dict.fromkeys(VARIANTS.get(row.method, (row.method,))[0] for row in self.rows)
-        return column_options(frozen, list(names))
+    def list_options(self) -> list[ListedOption]:
+        """The options of each algorithm with their sources, before those of the user and of a row.
+
+        Epochs and network are among them.
+        """
+        plain = replace(self, options={}, tuned={}, epochs=None, network=None)
+        rows = {
+            name: Row(title=name, method=name, told=row.told, until=row.until)
+            for row in self.rows
+            for name in VARIANTS.get(row.method, (row.method,))[:1]
+        }
+        return list_options(
+            plain.options_in(column, row) for row in rows.values() for column in self.columns
+        )
+
+    def options_in(self, column: Column, row: Row) -> ColumnOptions:
+        """Every option of a row in a column."""
+        spec, frozen = self.spec(row, column, 0), self.is_frozen(column)
+        network = "mlp" if frozen and spec.network.name == "auto" else spec.network.name
+        options = {"epochs": spec.epochs, "network": network} | spec.options
+        return ColumnOptions(row.method, column, options, frozen)
 
     def network_of(self, column: Column) -> NetworkSpec:
         """The network for a column's data set; "auto": that of the preset."""

@@ -180,8 +180,16 @@ def find_scale(name: str) -> Scale:
 def option_sources() -> Mapping[str, Mapping[str, str]]:
     """The source of each hyper-parameter, by algorithm and by the name of the option."""
     content = read_file("sources.toml")
-    shared = content.pop("shared")
+    shared, _ = content.pop("shared"), content.pop("vectors")
     return {algorithm: shared | own for algorithm, own in content.items()}
+
+
+@cache
+def vector_sources(algorithm: str) -> Mapping[str, str]:
+    """The source of each option that an algorithm has for features in place of images."""
+    content = read_file("sources.toml")["vectors"]
+    sources: dict[str, str] = content["shared"] | content.get(algorithm, {})
+    return sources
 
 
 def read_file(name: str) -> dict[str, Any]:
