@@ -49,7 +49,7 @@ def table(
     from ulc.experiments.finished_runs import find_runs
     from ulc.experiments.paper.grids import paper_grid
     from ulc.experiments.paper_table import paper_table
-    from ulc.experiments.table_formats import FORMATS, NO_TEST_SET
+    from ulc.experiments.table_formats import FORMATS
     from ulc.labels.prior import check_prior_name
     from ulc.storage.files import check_output_file, write_whole
 
@@ -67,7 +67,7 @@ def table(
         rows = parse.names(also, "--also") or []
         made = paper_table(paper_grid(like), found, assumed, rows)
     if not made.count:
-        raise InputError(NO_TEST_SET)
+        raise InputError("the runs have no test set; train on data that have one (--test)")
     text = FORMATS[form](made)
     if out is None:
         say(text)

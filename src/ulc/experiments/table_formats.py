@@ -15,9 +15,6 @@ SPECIAL = {
     "λ": r"$\lambda$", "ε": r"$\varepsilon$", "σ": r"$\sigma$", "ω": r"$\omega$", "τ": r"$\tau$",
     "ℓ": r"$\ell$",
 }  # fmt: skip
-NO_TEST_SET = (
-    "The runs have no test set, so there is no test accuracy: give data with a test set (--test)."
-)
 NARROW = 3  # a LaTeX table with more columns is made as wide as the text, and may be divided
 
 
@@ -103,7 +100,7 @@ def cell_text(
 def explain(table: RunTable) -> list[str]:
     """Sentences that say what the numbers are."""
     if not table.count:
-        return [NO_TEST_SET, *table.settings]
+        return ["The runs have no test set, so there is no test accuracy.", *table.settings]
     prior = "as trained" if table.prior == "training" else "with the balanced prior"
     seeds = "1 seed" if table.count == 1 else f"{table.count} seeds"
     best = "Best: the best epoch on the test set; last" if "best" in table.scores else "Last"
