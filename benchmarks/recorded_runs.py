@@ -10,6 +10,7 @@ from benchmarks.grid_records import RESULTS, Record, hash_spec, read_records
 from benchmarks.grid_settings import SETTINGS, find_setting, make_cell
 from ulc.config import RunSpec, read_toml
 from ulc.experiments.finished_runs import FinishedRun
+from ulc.networks import built_name
 
 # Stand-ins for the data: a record does not tell where its data were.
 FILES = {
@@ -50,6 +51,11 @@ class RecordedRun(FinishedRun):
     @cached_property
     def classes(self) -> int:
         return 100 if self.record["setting"].startswith(MANY_CLASSES) else 10
+
+    @cached_property
+    def network(self) -> str:
+        vectors = self.spec.data.source == "npz"
+        return built_name(self.spec.network, (1,) if vectors else (3, 32, 32))
 
 
 def read_runs(settings: Sequence[str], results: Path = RESULTS) -> list[RecordedRun]:

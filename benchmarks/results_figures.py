@@ -12,6 +12,7 @@ import argparse
 import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,8 +177,13 @@ def read_labels(name: str) -> AfterWarmUp:
             class_names=CLASSES,  # files of features have none
             small=tuple(file["small"].tolist()),
             threshold=float(file["threshold"]),
-            title=str(file["title"]).replace("cifar10_features.npz", "frozen features of CIFAR-10"),
+            title=in_words(str(file["title"])),
         )
+
+
+def in_words(title: str) -> str:
+    """Return a title that says what the file of features holds."""
+    return title.replace("cifar10_features.npz", "frozen features of CIFAR-10")
 
 
 def draw_figure_3() -> "Figure":
@@ -188,12 +194,14 @@ def draw_figure_3() -> "Figure":
     runs = runs_of(UNEVEN[1:], MODELS)
     seeds = [{run.spec.seed for run in runs if name_of(run.record) == each} for each in MODELS]
     common = set.intersection(*seeds)
-    return draw_auc(auc_by_epoch([run for run in runs if run.spec.seed in common]))
+    data = auc_by_epoch([run for run in runs if run.spec.seed in common])
+    return draw_auc(replace(data, title=in_words(data.title)))
 
 
 def draw_figure_4() -> "Figure":
     """Accuracy against r, as trained."""
-    return draw_accuracy(accuracy_curves(runs_of(UNEVEN, RATES), "training"))
+    curves = accuracy_curves(runs_of(UNEVEN, RATES), "training")
+    return draw_accuracy([replace(each, title=in_words(each.title)) for each in curves])
 
 
 def runs_of(settings: Sequence[str], methods: Sequence[str]) -> list[RecordedRun]:

@@ -162,11 +162,8 @@ def changes_of(record: Record) -> str:
 def paper(table: str, prior: str = "training") -> str:
     """Return a table of the paper with our numbers from frozen features: its rows and ULC+."""
     settings = sorted(path.stem for path in RESULTS.glob("features*.jsonl"))
-    grid = paper_grid(table)
-    rows = {row.method for row in grid.rows} | {"ulc_plus"}
-    runs = [run for run in chosen_runs(read_runs(settings)) if run.record["method"] in rows]
-    text = as_markdown(paper_table(grid, runs, check_prior_name(prior)))
-    return text.replace("| ulc_plus |", "| ULC+ |").replace("network auto", "network mlp")
+    runs = chosen_runs(read_runs(settings))
+    return as_markdown(paper_table(paper_grid(table), runs, check_prior_name(prior)))
 
 
 def chosen_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:

@@ -16,6 +16,7 @@ from ulc.data.sources.clothing1m import ListedPictures, read_keys, read_labels
 from ulc.errors import InputError
 from ulc.experiments.paper.cells import paper_sweep
 from ulc.settings.presets import with_preset
+from ulc.settings.variants import variant
 from ulc.training.loop import TrainingProgress
 from ulc.training.run import resume, run
 
@@ -38,13 +39,14 @@ def data_spec(tree, **options):
 
 def spec_of(tree, algorithm, epochs=3, **options):
     """The preset, with a small network and fewer examples in an epoch than the data have."""
-    fewer = {"ce": {"epoch_examples": 70}, "elr_plus": {"epoch_examples": 70}}.get(
+    part = {"epoch_examples": 70}
+    fewer = {"ce": part, "elr_plus": part, "meta_learning": {"tasks": 2}, "pencil": {}}.get(
         algorithm, {"warmup_examples": 112, "epoch_examples": 84}
     )
     sizes = {"batch_size": 16} | fewer | options
     network = NetworkSpec(**SMALL)
-    spec = RunSpec(data=data_spec(tree, lazy=True), network=network, algorithm=algorithm)
-    return with_preset(spec, epochs=epochs, options=sizes)
+    spec = RunSpec(data=data_spec(tree, lazy=True), network=network)
+    return variant(spec, algorithm, epochs=epochs, options=sizes)
 
 
 def without_times(folder):
@@ -125,12 +127,14 @@ def test_broken_images_are_left_out_if_asked(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["ulc", "dividemix", "elr_plus", "ce"])
+@pytest.mark.parametrize(
+    "algorithm", ["ulc", "ulc-fixmatch", "dividemix", "elr_plus", "ce", "meta_learning", "pencil"]
+)
 def test_the_recipe_runs_from_the_lists_to_the_test_accuracy(tree, algorithm):
     finished = run(spec_of(tree, algorithm), Path("runs"))
     records, summary = finished.records, finished.read_json("summary.json")
     accuracies = np.array([record["validation"]["accuracy"] for record in records])
-    assert accuracies.shape == (3, 1 if algorithm == "ce" else 2)
+    assert accuracies.shape == (3, 1 if algorithm in ("ce", "meta_learning", "pencil") else 2)
     assert summary["chosen"]["epochs"] == accuracies.argmax(0).tolist()
     assert summary["chosen"]["validation_accuracy"] == accuracies.max(0).tolist()
     labels = (finished.path / "labels.csv").read_text().splitlines()
@@ -182,7 +186,9 @@ def test_the_preset_names_network_weights_and_the_size_of_an_epoch(tree):
 
 def test_table_3_of_the_paper_is_made_of_these_runs(tree):
     cells = paper_sweep("table3", str(tree)).cells([0])
-    assert [cell.row for cell in cells] == ["CE", "DivideMix", "ELR+", "ULC", "ULC with FixMatch"]
+    assert [cell.row for cell in cells] == [
+        "CE", "ML", "PENCIL", "DivideMix", "ELR+", "ULC", "ULC with FixMatch",
+    ]  # fmt: skip
     assert {cell.spec.network.name for cell in cells} == {"resnet50"}
     assert {cell.spec.data.source for cell in cells} == {"clothing1m"}
     assert {cell.row: cell.spec.epochs for cell in cells}["ELR+"] == 15

@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from ulc.algorithms import ALGORITHMS, configure, find_algorithm
-from ulc.config import DataSpec, NoiseSpec, RunSpec, merge
+from ulc.config import DataSpec, NetworkSpec, NoiseSpec, RunSpec, merge
 from ulc.data.augment import strong_augmentation, weak_augmentation
 from ulc.data.preprocessing import Preprocessing
 from ulc.data.sources.source import Source
 from ulc.data.training import TensorData
 from ulc.networks import network_maker
 from ulc.networks.preact_resnet import PreActResNet18
+from ulc.networks.resnet50 import ResNet50
 from ulc.settings.variants import VARIANTS, variant
 
 EPOCHS = 5
@@ -58,15 +59,16 @@ COLUMNS = {  # columns of the paper's tables whose presets differ from those at 
 }
 
 
-def build(method, network, data, column=("cifar10", "symmetric", 0.5)):
+def build(method, network, data, column=("cifar10", "symmetric", 0.5), epochs=EPOCHS):
     source, kind, rate = column
     base = RunSpec(data=DataSpec(source=source), noise=NoiseSpec(kind=kind, rate=rate))
-    spec = variant(base, method, epochs=EPOCHS)
+    spec = variant(base, method, epochs=epochs)
     cheap = {"batch_size": 6, "warmup_batch_size": 6, "tasks": 2}
     small = {key: value for key, value in cheap.items() if key in fields(method)}
     options = merge(spec.options, small)
     shape = data.preprocessing.shape
-    name = spec.network.model_copy(update={"name": network or spec.network.name})
+    width = 2 if network == "resnet50" else None
+    name = NetworkSpec(name=network or spec.network.name, width=width)
     new_network = network_maker(name, shape, 3, torch.device("cpu"))
     algorithm = find_algorithm(spec.algorithm)
     return algorithm.build(configure(spec.algorithm, options), data, new_network), options
@@ -97,13 +99,25 @@ def test_every_phase_takes_steps_at_the_presets_of_other_columns(method, column,
     check_phases(*build(method, "small_cnn", data, COLUMNS[column]), method)
 
 
-def check_phases(algorithm, options, method):
-    """Every phase has epochs, and every epoch changes weights."""
-    assert all(options[stage] >= 1 for stage in STAGES[method])
-    assert sum(options[stage] for stage in STAGES[method]) < EPOCHS
-    assert options.get("warmup_epochs", 0) < options.get("cross_epochs", EPOCHS)
+@pytest.mark.parametrize("method", STAGES)
+def test_every_phase_takes_steps_at_the_presets_of_clothing1m_with_resnet50(method, data):
+    """Meta-Learning has no epochs before its meta loss there."""
+    algorithm, options = build(method, "resnet50", data, ("clothing1m", "none", 0.0), epochs=6)
+    assert isinstance(algorithm.networks()[0].backbone, ResNet50)
+    check_phases(algorithm, options, method, epochs=6, without=("delay_epochs",))
+
+
+def check_phases(algorithm, options, method, epochs=EPOCHS, without=()):
+    """Every phase has epochs, and every epoch changes weights.
+
+    without: phases that these settings do not have
+    """
+    stages = [stage for stage in STAGES[method] if stage not in without]
+    assert all(options[stage] >= 1 for stage in stages)
+    assert sum(options[stage] for stage in stages) < epochs
+    assert options.get("warmup_epochs", 0) < options.get("cross_epochs", epochs)
     records = []
-    for epoch in range(EPOCHS):
+    for epoch in range(epochs):
         before = [each.clone() for each in algorithm.networks()[0].parameters()]
         records.append(algorithm.run_epoch(epoch))
         after = algorithm.networks()[0].parameters()

@@ -14,8 +14,16 @@ from ulc.data.prepare import prepare
 from ulc.data.sources.source import Source
 from ulc.errors import InputError
 from ulc.experiments.paper.cells import paper_sweep
-from ulc.experiments.paper.features import flat
-from ulc.experiments.paper.grids import NAMES, PaperGrid, find_scale, option_sources, paper_grid
+from ulc.experiments.paper.features import flat, source_of
+from ulc.experiments.paper.grids import (
+    NAMES,
+    PaperGrid,
+    find_scale,
+    option_sources,
+    paper_grid,
+    vector_sources,
+)
+from ulc.settings.variants import VARIANTS
 from ulc.training.run import build_algorithm
 from ulc.validating import checked
 
@@ -169,17 +177,51 @@ def test_settings_of_the_user_override_those_of_the_features(features):
     assert (own.spec.options["sgd"]["weight_decay"], own.spec.options["sgd"]["lr"]) == (0.1, 0.008)
 
 
-@pytest.mark.parametrize("name", [each for each in NAMES if each != "table3"])
-def test_every_option_of_features_is_told_with_value_and_source(name, folders, features):
-    work = paper_sweep(name, features, scale="cpu")
-    told = {(each.data, each.algorithm, each.name): each for each in work.column_options()}
-    assert all(each.algorithm in METHODS and each.source != "ours" for each in told.values())
+@pytest.mark.parametrize("scale", ["paper", "cpu"])
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_of_a_cell_is_told_with_its_value_and_one_source(
+    name, scale, folders, features
+):
+    if (name, scale) == ("table3", "cpu"):
+        return
+    work = paper_sweep(name, folders if scale == "paper" else features, scale=scale)
+    listed = work.list_options()
     for row, column in product(work.rows, work.columns):
-        algorithm = work.spec(row, column, 0).algorithm
-        for option, value in flat(work.options_of(column, algorithm)):
-            noises = told[column.head[0], algorithm, option].noises[value]
-            assert not noises or column.head[1] in noises
-    assert paper_sweep(name, folders).column_options() == []
+        spec = work.spec(row, column, 0)
+        places = {column.head[0], " ".join(column.head[:2])}
+        for option, value in {"epochs": spec.epochs, **dict(flat(spec.options))}.items():
+            if option in row.options or option in VARIANTS.get(row.method, ("", {}))[1]:
+                continue
+            (found,) = [
+                each for each in listed
+                if (each.algorithm, each.name) == (spec.algorithm, option)
+                and f"{value}" in each.columns
+                and (not each.columns[f"{value}"] or places & set(each.columns[f"{value}"]))
+            ]  # fmt: skip
+            assert found.source
+
+
+def test_a_source_of_the_scale_paper_is_that_of_features_only_for_the_same_value(folders, features):
+    """Values of features that differ have a source of their own."""
+    for name in ("table1", "table2"):
+        large, small = paper_sweep(name, folders), paper_sweep(name, features, scale="cpu")
+        for row, column in product(large.rows, large.columns):
+            there = dict(flat(large.options_in(column, row).options))
+            here = dict(flat(small.options_in(column, row).options))
+            for option in [each for each in here if here[each] != there[each]]:
+                sources = [
+                    source_of(column.data, row.method, option, frozen=frozen)
+                    for frozen in (True, False)
+                ]
+                assert sources[0] != sources[1], (row.method, option)
+
+
+def test_sources_of_features_name_options_that_there_are(features):
+    work = paper_sweep("table2", features, scale="cpu")
+    for row in work.rows:
+        known = dict(flat(work.options_in(work.columns[0], row).options))
+        own = set(vector_sources(row.method)) - {each for each in vector_sources("") if "." in each}
+        assert own <= set(known), row.method
 
 
 def test_figures_1_and_2_end_with_the_first_epoch_after_warm_up(folders, features):
@@ -235,19 +277,62 @@ def test_odd_numbers_are_marked():
     assert not grid.remarks(cross_entropy, grid.columns[7], "best")
 
 
+def test_remarks_are_true_of_the_numbers_that_they_mark():
+    """Cross entropy above its value on balanced data; the falls from 1:5 to 1:10."""
+    balanced = {
+        ("cifar10", 0.2): 0,
+        ("cifar10", 0.5): 1,
+        ("cifar100", 0.2): 5,
+        ("cifar100", 0.5): 6,
+    }
+    (even, *_), grid = paper_grid("table1").rows, paper_grid("table2")
+    rows = {row.title: row for row in grid.rows}
+    for place, column in enumerate(grid.columns):
+        for score in ("best", "last"):
+            marks = grid.remarks(rows["CE"], column, score)
+            there = getattr(even, score)[balanced[column.data, column.noise.rate]]
+            assert bool(marks) == (getattr(rows["CE"], score)[place] > there), column.title
+    (said,) = {each.text for each in grid.oddities if each.rows == ("DivideMix",)}
+    assert "Falls by 19 points" in said
+    for place, falls in ((1, {2}), (3, {3, 4})):
+        for score in ("best", "last"):
+            own, plain = (getattr(rows[name], score) for name in ("DivideMix", "CE"))
+            assert round(own[place - 1] - own[place]) == 19
+            assert round(plain[place - 1] - plain[place]) in falls
+            assert grid.remarks(rows["DivideMix"], grid.columns[place], score)
+    assert not grid.remarks(rows["M-correction"], grid.columns[0], "best")
+
+
 def test_table_3_trains_the_rows_that_have_settings_and_has_the_numbers_of_all(folders):
     grid = paper_grid("table3")
     assert (len(grid.rows), len(grid.columns)) == (8, 1)
     cells = cells_of("table3", folders)
-    assert len({cell.spec.folder_name for cell in cells}) == 5
+    assert len({cell.spec.folder_name for cell in cells}) == 7
     for cell in cells:
         Path("spec.toml").write_text(cell.spec.write(), encoding="utf-8")
         assert RunSpec.read(Path("spec.toml")) == cell.spec
         assert cell.spec.network.weights == "imagenet"
     (cell,) = cells_of("table3", folders, only=["ulc"], weights="own.pth")
     assert cell.spec.network.weights == str(Path("own.pth").absolute())
-    with pytest.raises(InputError, match="--only pencil: table3 has no such cell"):
-        paper_sweep("table3", folders, only=["pencil"])
+    with pytest.raises(InputError, match="--only m_correction: table3 has no such cell"):
+        paper_sweep("table3", folders, only=["m_correction"])
+
+
+def test_stages_of_table_3_fit_into_its_epochs_and_weights_count_the_classes(folders):
+    """η = 1 of Meta-Learning and λ = 3000 of PENCIL are divided by the 14 classes."""
+    options = {
+        cell.row: (cell.spec.epochs, cell.spec.options) for cell in cells_of("table3", folders)
+    }
+    epochs, meta = options["ML"]
+    assert (epochs, meta["pretrain_epochs"], 14 * meta["meta_weight"]) == (4, 3, pytest.approx(1))
+    assert (meta["sgd"]["lr"], meta["guide_sgd"]["lr"]) == (0.0008, 0.0008)
+    assert meta["sgd"]["milestones"] == []
+    epochs, pencil = options["PENCIL"]
+    stages = ("backbone_epochs", "correcting_epochs", "final_epochs")
+    assert sum(pencil[each] for each in stages) == epochs == 25
+    assert 14 * pencil["label_rate"] == pytest.approx(3000)
+    for _, each in options.values():
+        assert each.get("sgd", {"weight_decay": 1e-3})["weight_decay"] == 1e-3
 
 
 def test_only_chooses_by_every_kind_of_name(folders):

@@ -11,6 +11,7 @@ import pytest
 
 import ulc as package
 from stub_data import embeddings
+from ulc.cli import sweep_plan
 from ulc.config import DataSpec, RunSpec
 from ulc.errors import InputError
 from ulc.experiments import grid
@@ -118,12 +119,22 @@ def test_if_all_runs_fail_alike_the_sweep_is_refused(ulc, monkeypatch):
 
 def test_a_number_of_seeds_counts_from_0_and_finished_runs_are_not_repeated(ulc):
     chosen = ("--only", "ce,symmetric:0.5,half:5", "--quiet")
-    assert ulc("sweep", "table2", *TINY, *chosen, "--seeds", 2)[0] == 0
+    assert ulc("sweep", "table2", *TINY, *chosen, "--seeds", 2) == (0, ("runs\n", ""))
     done = {path: path.stat().st_mtime_ns for path in Path("runs").glob("*/done")}
     assert sorted(run.spec.seed for run in find_runs([Path("runs")])[0]) == [0, 1]
     ulc("sweep", "table2", *TINY, *chosen, "--seeds", "1,5")
     assert sorted(run.spec.seed for run in find_runs([Path("runs")])[0]) == [0, 1, 5]
     assert all(path.stat().st_mtime_ns == changed for path, changed in done.items())
+
+
+def test_without_seeds_a_table_has_its_own_number_of_them(ulc, monkeypatch):
+    """Five for Clothing1M, as in the paper; else three."""
+    Path("CLOTHING").mkdir()
+    counts = []
+    monkeypatch.setattr(sweep_plan, "print_plan", lambda cells, *_: counts.append(len(cells)))
+    ulc("sweep", "table3", "--data", "CLOTHING", "--only", "ulc,ce", "--dry-run")
+    ulc("sweep", "table2", *TINY, "--only", "ce,half:5", "--dry-run")
+    assert counts == [2 * 5, 2 * 3]
 
 
 def test_every_finished_run_is_told_with_its_place_in_the_grid(ulc):
@@ -185,7 +196,8 @@ def test_from_python_a_table_of_the_paper_is_a_sweep(capsys):
         (("table2", "--data", "a", "--data", "b"), "cifar10 is given twice"),
         (("table2", *TINY, "--seeds", 0), "name at least one seed"),
         (("table2", *TINY, "--set", "network.width=3"), "takes only --network NAME"),
-        (("table2", *TINY, "--set", "passes=3"), "options of ce: unknown key 'passes'"),
+        (("table2", *TINY, "--set", "pases=3"), "unknown key 'pases': ce, coteaching_plus, "),
+        (("table2", *TINY, "--set", "passes=many"), "options of ulc: 'passes': "),
     ],
 )
 def test_a_mistake_is_told_in_one_sentence(ulc, arguments, message):
@@ -193,6 +205,21 @@ def test_a_mistake_is_told_in_one_sentence(ulc, arguments, message):
     assert code == 2
     assert message in printed.err
     assert printed.err.count("\n") == 1
+
+
+def test_an_option_is_for_the_methods_that_have_it_and_the_others_are_named(ulc):
+    """Runs of the others are those of a sweep without the option."""
+    chosen = ("--only", "ce,ulc,symmetric:0.5,half:5", "--seeds", 1)
+    changed = ("--set", "passes=2", "--set", "sgd.lr=0.01")
+    code, printed = ulc("sweep", "table2", *TINY, *chosen, *changed)
+    assert code == 0
+    assert "passes changes nothing for ce: no such option." in printed.out
+    assert "sgd.lr" not in printed.out
+    found = {run.spec.algorithm: run.spec.options for run in find_runs([Path("runs")])[0]}
+    assert found["ulc"]["passes"] == 2
+    assert found["ce"]["sgd"]["lr"] == found["ulc"]["sgd"]["lr"] == 0.01
+    _, printed = ulc("sweep", "table2", *TINY, *chosen, "--set", "passes=3", "--dry-run")
+    assert "passes changes nothing for ce: no such option." in printed.out
 
 
 def record(seconds):
@@ -218,7 +245,15 @@ def test_time_left_is_by_kind_then_by_algorithm_then_by_all():
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(5, "5 seconds"), (600, "10 minutes"), (7200, "2.0 hours"), (864000, "10.0 days")],
+    [
+        (0, "0 seconds"),
+        (1.2, "1 second"),
+        (5, "5 seconds"),
+        (89.9, "90 seconds"),
+        (600, "10 minutes"),
+        (7200, "2.0 hours"),
+        (864000, "10.0 days"),
+    ],
 )
 def test_times_are_told_in_fitting_units(seconds, words):
     assert in_words(seconds) == words

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from stub_data import embeddings
 from ulc.config import RunSpec
 from ulc.data import identity
+from ulc.experiments import measuring
 from ulc.experiments.grid import Cell
 from ulc.experiments.planning import (
     Planned,
@@ -58,6 +60,29 @@ def test_the_time_is_unknown_where_the_data_cannot_be_read(cell):
     assert found == Planned(cell, 3, None, "nothing", found.why_not)
     assert "tiny.npz" in found.why_not
     assert total_seconds(planned, 1) is None
+
+
+def test_the_start_of_a_first_training_and_parts_of_batches_are_not_measured(cell, monkeypatch):
+    """Three seconds of start-up, 0.01 seconds a row in the warm-up and 0.02 later."""
+    trained, slow = [], 1
+
+    def train_part(spec, labelled, rows, device):
+        trained.append(rows)
+        start = 3 if len(trained) == 1 else 0
+        return [start + slow * 0.01 * rows, slow * 0.01 * rows, slow * 0.02 * rows]
+
+    monkeypatch.setattr(measuring, "train_part", train_part)
+    spec = resolved(cell.spec.model_copy(update={"options": {"batch_size": 30}}))
+    pace, rows = measuring.measure_pace(spec, torch.device("cpu"))
+    assert (pace.warm_up, pace.later, rows) == (pytest.approx(0.01), pytest.approx(0.02), 90)
+    assert trained == [32, 60]
+    trained.clear()
+    measuring.measure_pace(resolved(cell.spec), torch.device("cpu"))
+    assert trained == [32, 74]  # of 90 rows those that take ten seconds, with the start
+    trained.clear()
+    slow = 10
+    assert measuring.measure_pace(spec, torch.device("cpu"))[0].later == pytest.approx(0.2)
+    assert trained == [32]
 
 
 @pytest.mark.parametrize(

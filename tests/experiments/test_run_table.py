@@ -11,8 +11,11 @@ import pytest
 from recorded_runs import recorded_run
 from stub_data import embeddings
 from ulc.config import DataSpec, ImbalanceSpec, NoiseSpec, RunSpec
-from ulc.experiments.finished_runs import method_of, named_method
+from ulc.experiments.finished_runs import FinishedRun, method_of, named_method
 from ulc.experiments.paper.cells import paper_sweep
+from ulc.experiments.paper.grids import paper_grid
+from ulc.experiments.paper_table import paper_table
+from ulc.experiments.table_formats import as_markdown
 from ulc.settings.variants import VARIANTS, variant
 
 HALF = {"imbalance": ImbalanceSpec(kind="half"), "noise": NoiseSpec(kind="symmetric", rate=0.5)}
@@ -51,18 +54,46 @@ def test_a_table_of_the_paper_has_means_deviations_n_and_the_numbers_of_the_pape
     head, _, *rows = cells(printed.out)
     assert head == ["", "", COLUMN]
     by_row = {(rows[place - place % 2][0], row[1]): row[2] for place, row in enumerate(rows)}
-    assert by_row["DivideMix", "last"] == "65.0 ± 7.1 (66.8<sup>b</sup>)"
+    assert by_row["DivideMix", "last"] == "65.0 ± 7.1 (66.8<sup>c</sup>)"
     assert by_row["ULC", "last"] == "86.0 ± 1.4 (92.2)"
     assert by_row["ULC", "best"] == "**90.0 ± 0.0** (92.5)"
     assert by_row["CE", "last"] == "40.0 [n = 1] (67.8<sup>a</sup>)"
     assert by_row["ELR+", "last"] == "– (64.6)"
-    assert by_row["ulc_plus", "last"] == "**95.0 [n = 1]**"
+    assert by_row["ULC+", "last"] == "**95.0 [n = 1]**"
     assert "n = 2 seeds" in printed.out
-    assert "Vectors (npz) stand in for the images. features.npz: network auto, 24 epochs." in (
+    assert "Vectors (npz) stand in for the images. features.npz: network mlp, 24 epochs." in (
         printed.out
     )
-    assert "- (b) Falls by 19 points" in printed.out
-    assert "(c)" not in printed.out  # of another column
+    assert "- (c) Falls by 19 points" in printed.out
+    assert "(d)" not in printed.out  # of another column
+
+
+@pytest.mark.usefixtures("features")
+def test_methods_that_a_table_has_not_are_rows_only_if_they_are_named(ulc):
+    """They take the bold only then; the others are told."""
+    record("ulc", 0, 0.9, 0.8)
+    record("ulc-without-aul", 0, 0.9, 0.7)
+    record("dividemix", 0, 0.9, 0.95)
+    record("ulc-fixmatch", 0, 0.9, 0.85)
+    record("ulc-beta", 0, 0.9, 0.1)
+    code, printed = ulc("table", "runs", "--like", "table4")
+    assert code == 0
+    rows = [row[0] for row in cells(printed.out)[2::2]]
+    assert rows == ["ULC", "ULC w/o CSM", "ULC w/o EUM", "ULC w/o AUL"]
+    assert cells(printed.out)[3][2].startswith("**80.0**")
+    assert "no such rows: dividemix,ulc-beta,ulc-fixmatch; --also" in printed.err
+    _, printed = ulc("table", "runs", "--like", "table2", "--also", "ulc-fixmatch,ulc-without-aul")
+    rows = [row[0] for row in cells(printed.out)[2::2]]
+    assert rows[-3:] == ["ULC", "ULC with FixMatch", "ULC w/o AUL"]
+    assert "no such rows: ulc-beta;" in printed.err
+
+
+def test_a_network_that_was_chosen_by_the_data_is_named(ulc):
+    np.savez("features.npz", **embeddings(20, 10, 4))
+    record("ulc", 0, 0.9, 0.8)
+    recorded_run(RunSpec(data=DataSpec(source="fashion"), algorithm="ce", epochs=2))
+    _, printed = ulc("table", "runs")
+    assert "fashion: network small_cnn, 2 epochs. features.npz: network mlp, 24" in printed.out
 
 
 @pytest.mark.usefixtures("features")
@@ -109,6 +140,20 @@ def test_latex_has_a_part_for_each_data_set_and_joins_equal_heads(ulc):
 
 
 @pytest.mark.usefixtures("features")
+def test_asymmetric_noise_of_features_has_its_name_and_another_matrix_has_not(ulc):
+    work = paper_sweep("table1", "features.npz", scale="cpu", only=["ulc", "asymmetric:0.4"])
+    (cell,) = work.cells([0])
+    recorded_run(cell.spec)
+    swapped = tuple(tuple(row) for row in np.eye(10)[::-1])
+    noise = cell.spec.noise.model_copy(update={"matrix": swapped})
+    recorded_run(cell.spec.model_copy(update={"noise": noise}))
+    _, printed = ulc("table", "runs")
+    assert sorted(cells(printed.out)[0][2:]) == [
+        "features.npz, asymmetric 40 %", "features.npz, matrix"
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("features")
 def test_any_runs_make_a_table_and_other_settings_are_in_the_name_of_the_row(ulc):
     record("ulc", 0, 0.9, 0.8)
     record("ulc", 1, 0.9, 0.8)
@@ -135,13 +180,65 @@ def test_official_data_have_the_numbers_of_the_paper_beside_them(ulc):
     ]  # fmt: skip
 
 
+def test_table_3_has_one_number_a_row_with_the_deviation_of_the_paper(ulc):
+    """Neither the paper nor networks that a validation list has chosen have a best epoch."""
+    data = DataSpec(source="clothing1m", path="/nowhere")
+    for method in ("ulc", "ce"):
+        folder = recorded_run(variant(RunSpec(data=data), method), 0.9, 0.75, classes=14)
+        scores = {"last": {"accuracy": 0.75}}
+        chosen = {"epochs": [3], "validation_accuracy": [0.7]}
+        summary = {"epochs": 80, "last_epochs": 1, "training": scores, "balanced": scores}
+        folder.write_json("summary.json", summary | {"chosen": chosen})
+        folder.finish()
+    _, printed = ulc("table", "runs", "--like", "table3")
+    _, _, *rows = cells(printed.out)
+    assert [row[1] for row in rows] == ["last"] * 8
+    by_title = {row[0]: row[2] for row in rows}
+    assert by_title["ULC"] == "**75.0** (74.9 ± 0.2)"
+    assert by_title["PENCIL"] == "– (73.5)"
+    assert "Last: the networks chosen on the validation list. Bold" in printed.out
+    assert "Best" not in printed.out
+    assert "the number of the paper ± standard deviation, where it names one." in printed.out
+    _, printed = ulc("table", "runs")
+    assert [row[2] for row in cells(printed.out)[2:]] == [
+        "**75.0** (69.2)",
+        "**75.0** (74.9 ± 0.2)",
+    ]
+    _, printed = ulc("table", "runs", "--like", "table3", "--format", "latex")
+    assert r"\multirow{1}{*}{ULC} & last & \textbf{75.0} (74.9 $\pm$ 0.2) \\" in printed.out
+    _, printed = ulc("table", "runs", "--like", "table3", "--format", "csv")
+    (own,) = [row for row in csv.DictReader(io.StringIO(printed.out)) if row["row"] == "ULC"]
+    assert (own["score"], own["paper"], own["paper_standard_deviation"]) == ("last", "74.9", "0.2")
+
+
+@pytest.mark.usefixtures("features")
+def test_a_table_of_a_sweep_without_a_test_set_says_so():
+    folder = record("ulc", 0, 0.9, 0.8)
+    folder.write_json("summary.json", {"epochs": 24, "last_epochs": 1})
+    folder.finish()
+    table = as_markdown(paper_table(paper_grid("table2"), [FinishedRun(folder)]))
+    assert "The runs have no test set, so there is no test accuracy." in table
+    assert "n = " not in table
+
+
+@pytest.mark.usefixtures("features")
+@pytest.mark.parametrize("like", [(), ("--like", "table2")])
+def test_runs_without_a_test_set_are_told_in_one_sentence(ulc, like):
+    folder = record("ulc", 0, 0.9, 0.8)
+    folder.write_json("summary.json", {"epochs": 24, "last_epochs": 1})
+    folder.finish()
+    code, printed = ulc("table", "runs", *like)
+    assert (code, printed.out, printed.err.count("\n")) == (2, "", 1)
+    assert "the runs have no test set" in printed.err
+
+
 @pytest.mark.usefixtures("features")
 def test_unfinished_runs_are_left_out_and_said(ulc):
     record("ulc", 0, 0.9, 0.8)
     (record("ulc", 1, 0.9, 0.8).path / "done").unlink()
     code, printed = ulc("table", "runs", "--like", "table2")
-    assert (code, printed.err) == (0, "1 unfinished runs are left out.\n")
-    assert "n = 1 seeds" in printed.out
+    assert (code, printed.err) == (0, "1 unfinished run is left out.\n")
+    assert "n = 1 seed, unless" in printed.out
 
 
 @pytest.mark.usefixtures("features")
@@ -167,6 +264,8 @@ def test_the_same_run_twice_is_refused(ulc):
         (("nowhere",), "no run folder, and none inside"),
         (("runs", "--like", "table1"), "none of the runs is a cell of table1"),
         (("runs", "--like", "table7"), "no table or figure is called 'table7'"),
+        (("runs", "--also", "ulc"), "--also: only with --like"),
+        (("runs", "--like", "table2", "--also", "ulk"), "--also ulk: no run in a column of table2"),
         (("runs", "--format", "word"), "give one of markdown, latex, csv"),
         (("runs", "--prior", "uniform"), "unknown prior 'uniform'"),
     ],

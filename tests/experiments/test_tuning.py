@@ -39,7 +39,7 @@ def test_the_best_value_is_chosen_only_if_it_beats_the_preset_by_a_standard_erro
 
 def test_a_sweep_takes_what_was_chosen_for_its_columns(ulc):
     store()
-    code, printed = ulc("tune", *TINY, "--values", "0,3", "--save", "weights.toml", "--quiet")
+    code, printed = ulc("tune", *TINY, "--values", "0,3", "--save", "weights.toml")
     assert code == 0
     head, _, row = (
         line.strip("|").split("|") for line in printed.out.splitlines() if line.startswith("|")
@@ -52,6 +52,17 @@ def test_a_sweep_takes_what_was_chosen_for_its_columns(ulc):
     (run,) = find_runs([Path("runs")])[0]  # the validation runs are in a folder of their own
     assert run.spec.options["doubtful_weight"] == 3.0
     assert {each.spec.seed for each in find_runs([Path("runs/validation")])[0]} == {SEED}
+
+
+def test_a_dry_run_lists_every_value_of_every_column_and_trains_nothing(ulc):
+    store()
+    code, printed = ulc("tune", *TINY, "--values", "0,3", "--dry-run")
+    assert (code, Path("runs").exists()) == (0, False)
+    assert "| ULC, λ_u = 3 | 1 | 0 | 1 | " in printed.out
+    assert "3 runs, 3 left; time with 1 at once on this machine: about" in printed.out
+    ulc("tune", *TINY, "--values", "3", "--quiet")
+    _, printed = ulc("tune", *TINY, "--values", "0,3", "--dry-run")
+    assert "3 runs, 1 left" in printed.out
 
 
 def test_the_test_set_is_not_read():
@@ -124,11 +135,13 @@ def refuse(*values):
 def test_a_value_that_cannot_be_trained_is_listed_and_the_others_are_compared(ulc, monkeypatch):
     store()
     monkeypatch.setattr(grid, "run", refuse(0.0))
-    code, printed = ulc("tune", *TINY, "--values", "0", "--quiet")
+    code, printed = ulc("tune", *TINY, "--values", "0")
     assert code == 1
     assert "| λ_u = 25 | preset | chosen |" in printed.out
     assert "λ_u = 0" not in printed.out
-    assert printed.err == f"failed: ULC, λ_u = 0, {COLUMN}, seed {SEED}: 0 is out of order\n"
+    failed = f"failed: ULC, λ_u = 0, {COLUMN}, seed {SEED}: 0 is out of order\n"
+    assert printed.err.endswith(failed)
+    assert ulc("tune", *TINY, "--values", "0", "--quiet") == (1, ("runs\n", failed))
     assert not list(Path().glob("*.toml"))
 
 

@@ -126,7 +126,8 @@ Setting = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="An option: key=value, such as sgd.lr=0.05; network.KEY=VALUE for the network.",
+        help="An option: key=value, such as sgd.lr=0.05; network.KEY=VALUE for the network. In "
+        "a sweep, the methods that have the option get it.",
     ),
 ]
 Epochs = Annotated[int | None, typer.Option(min=1, help="Default: the preset of the data set.")]

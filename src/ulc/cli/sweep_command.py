@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ulc.config import RunSpec
+    from ulc.experiments.grid import Failure
     from ulc.experiments.paper.cells import PaperSweep
     from ulc.experiments.sweep import SweepResult
 
@@ -77,12 +78,12 @@ def sweep(
         ),
     ] = "ce,dividemix,ulc,ulc-without-csm,ulc-without-eum,ulc-without-aul,ulc_plus",
     seeds: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Whole numbers separated by commas. With a table or figure of the paper one "
-            "number says how many: 3 is 0,1,2."
+            "number says how many: 3 is 0,1,2. Default: 0,1,2; of table3 five, as in the paper."
         ),
-    ] = "0,1,2",
+    ] = None,
     scale: Scale = "paper",
     files: Files = None,
     only: Only = None,
@@ -95,8 +96,8 @@ def sweep(
         bool,
         typer.Option(
             "--dry-run",
-            help="Train nothing; list what is left and how long it may take, and the options by "
-            "data set of --scale cpu with their sources.",
+            help="Train nothing; list what is left and how long it may take, and of a table or "
+            "figure all options with their sources.",
         ),
     ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
@@ -119,7 +120,7 @@ def sweep(
     from ulc.cli.sweep_progress import sweep_bar
     from ulc.experiments.grid import SweepProgress
     from ulc.experiments.paper.cells import PaperSweep
-    from ulc.experiments.sweep import list_cells
+    from ulc.experiments.sweep import list_cells, option_notes
     from ulc.experiments.sweep import sweep as run_sweep
 
     work: RunSpec | PaperSweep
@@ -128,15 +129,16 @@ def sweep(
     where = chosen_launcher(launcher, address, slurm or [])
     if is_paper(what):
         work = paper_work(str(what), run_options, scale, files, only, also, tuned)
-        numbers = count_seeds(seeds)
+        numbers = count_seeds(seeds or str(work.grid.seeds))
     else:
-        work, names, numbers = own_work(what, run_options, algorithms, seeds)
+        work, names, numbers = own_work(what, run_options, algorithms, seeds or "0,1,2")
     if dry_run:
+        cells = list_cells(work, names, numbers)
+        for note in [*left_out(work), *option_notes(work, names)]:
+            say(note + "\n")
         if isinstance(work, PaperSweep):
-            for note in left_out(work):
-                say(note + "\n")
-            print_options(work.column_options())
-        print_plan(list_cells(work, names, numbers), out, jobs, device)
+            print_options(work.list_options())
+        print_plan(cells, out, jobs, device)
         return
     with sweep_bar(jobs) as bar:
         progress = SweepProgress() if quiet else bar
@@ -144,7 +146,11 @@ def sweep(
             work, names, out, seeds=numbers, jobs=jobs, device=device, progress=progress,
             fresh=fresh, launcher=where or "local",
         )  # fmt: skip
-    print_result(result, out)
+    if quiet:
+        say(cell(out))
+    else:
+        print_tables(result, out)
+    list_failures(result.failures)
 
 
 def is_paper(what: str | None) -> bool:
@@ -239,15 +245,14 @@ def check_options(context: typer.Context, what: str | None) -> None:
             raise InputError(f"{parameter.opts[0]}: {reason}; leave it out")
 
 
-def left_out(paper: "PaperSweep | None") -> list[str]:
+def left_out(work: "RunSpec | PaperSweep | None") -> list[str]:
     """A note about data of a table or figure that were not given; else none."""
-    if paper is None or not paper.left_out:
-        return []
-    return [f"Left out for want of --data: {', '.join(paper.left_out)}."]
+    missing = getattr(work, "left_out", ())
+    return [f"Left out for want of --data: {', '.join(missing)}."] if missing else []
 
 
-def print_result(result: "SweepResult", out: Path) -> None:
-    """Print the table, notes and failures; exit with code 1 if a run has failed.
+def print_tables(result: "SweepResult", out: Path) -> None:
+    """Print the table and notes.
 
     out: folder of the run folders
     """
@@ -258,7 +263,11 @@ def print_result(result: "SweepResult", out: Path) -> None:
         notes.append(f"Draw it: ulc figure {paper.grid.name[-1]} {cell(out)}")
     for note in notes:
         say(f"\n{note}")
-    for failure in result.failures:
+
+
+def list_failures(failures: "Sequence[Failure]") -> None:
+    """Print the trainings that failed, and exit with code 1 if there are any."""
+    for failure in failures:
         say(f"failed: {cell(failure.cell.title)}: {cell(failure.reason)}", error=True)
-    if result.failures:
+    if failures:
         sys.exit(1)

@@ -9,7 +9,7 @@ from ulc.cli.screen import cell, say
 
 if TYPE_CHECKING:
     from ulc.experiments.grid import Cell
-    from ulc.experiments.paper.features import ColumnOption
+    from ulc.experiments.paper.features import ListedOption
 
 
 def print_plan(cells: "Sequence[Cell]", out: Path, jobs: int, device: str) -> None:
@@ -43,19 +43,17 @@ def print_plan(cells: "Sequence[Cell]", out: Path, jobs: int, device: str) -> No
         sys.exit(1)
 
 
-def print_options(options: "Sequence[ColumnOption]") -> None:
-    """Print the options by data set and noise with their sources, if there are any."""
-    if not options:
-        return
+def print_options(options: "Sequence[ListedOption]") -> None:
+    """Print the options of each algorithm with their sources."""
     say(
-        "Options by data set and noise, before --tuned, --set and --epochs:\n\n"
-        "| data | algorithm | option | value | source |\n|---|---|---|---|---|"
+        "Options of each algorithm, before those of a row, --tuned, --set and --epochs:\n\n"
+        "| algorithm | option | value | source |\n|---|---|---|---|"
     )
     for each in options:
         values = "; ".join(
-            f"{value} ({', '.join(noises)})" if noises else f"{value}"
-            for value, noises in each.noises.items()
+            f"{value} ({', '.join(columns)})" if columns else value
+            for value, columns in each.columns.items()
         )
-        row = (each.data, each.algorithm, each.name, values, each.source)
+        row = (each.algorithm, each.name, values, each.source)
         say(f"| {' | '.join(map(cell, row))} |")
     say("")

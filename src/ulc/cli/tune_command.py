@@ -1,6 +1,5 @@
 """`ulc tune`: choose λ_u on a noisy validation split."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +15,8 @@ from ulc.cli.sweep_command import (
     What,
     check_options,
     is_paper,
+    left_out,
+    list_failures,
     own_work,
     paper_work,
 )
@@ -44,6 +45,12 @@ def tune(
     save: Annotated[
         Path | None, typer.Option(help="FILE.toml for `ulc sweep TABLE --tuned FILE.toml`.")
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Train nothing; list what is left and how long it may take."
+        ),
+    ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Number of runs at once.")] = 2,
     out: Out = Path("runs"),
     device: DeviceList = "auto",
@@ -56,9 +63,10 @@ def tune(
     standard error. Of a table of the paper, λ_u is chosen for each column.
     """
     from ulc.cli.parse import real_numbers
+    from ulc.cli.sweep_plan import print_plan
     from ulc.cli.sweep_progress import sweep_bar
     from ulc.experiments.grid import SweepProgress
-    from ulc.experiments.tuning import tune, write_weights
+    from ulc.experiments.tuning import FOLDER, list_trials, option_notes, tune, write_weights
     from ulc.storage.files import check_output_file, write_whole
 
     check_options(context, what)
@@ -71,18 +79,26 @@ def tune(
     else:
         work, names, _ = own_work(what, run_options, algorithms, "0")
     numbers = real_numbers(values, "--values")
+    if dry_run:
+        for note in [*left_out(work), *option_notes(work, names)]:
+            say(note + "\n")
+        trials = [cell for cell, _ in list_trials(work, names, numbers)]
+        print_plan(trials, out / FOLDER, jobs, device)
+        return
     with sweep_bar(jobs) as bar:
         progress = SweepProgress() if quiet else bar
         found, failures = tune(
             work, names, out, values=numbers, jobs=jobs, device=device, progress=progress
         )
-    print_tuned(found)
+    if quiet:
+        say(cell(out))
+    else:
+        print_tuned(found)
+        for note in option_notes(work, names):
+            say(f"\n{note}")
     if save is not None:
         write_whole(save, write_weights(found).encode())
-    for failure in failures:
-        say(f"failed: {cell(failure.cell.title)}: {cell(failure.reason)}", error=True)
-    if failures:
-        sys.exit(1)
+    list_failures(failures)
 
 
 def print_tuned(found: "Sequence[Tuned]") -> None:

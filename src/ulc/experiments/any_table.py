@@ -20,6 +20,7 @@ from ulc.experiments.run_table import (
     TableRow,
     check_cell,
     describe,
+    meaning_of_last,
     numbers_of,
 )
 
@@ -58,7 +59,7 @@ def any_table(runs: Sequence[FinishedRun], prior: Prior = "training") -> RunTabl
     heads = [tuple(part for part in key if part) for key in columns]
     width = max(map(len, heads))
     heads = [(*head, *[""] * (width - len(head))) for head in heads]
-    return RunTable("", heads, rows, prior, (), describe(runs))
+    return RunTable("", heads, rows, prior, (), describe(runs), meaning_of_last(runs))
 
 
 def split_by_settings(runs: Sequence[FinishedRun]) -> dict[str, list[FinishedRun]]:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from ulc.algorithms import ALGORITHMS, configure
-from ulc.config import RunSpec
+from ulc.config import NoiseSpec, RunSpec
 from ulc.errors import InputError
-from ulc.experiments.paper.grids import TITLES
+from ulc.experiments.paper.grids import TITLES, paper_grid
+from ulc.networks import built_name
 from ulc.settings.presets import find_preset
 from ulc.settings.variants import VARIANTS
 from ulc.storage.run_folder import RunFolder
+from ulc.training.model import ModelSpec
 
 Changes = tuple[tuple[str, Any], ...]
 
@@ -55,6 +57,14 @@ class FinishedRun:
     def classes(self) -> int:
         """Number of classes."""
         return len(self.folder.read_json("data.json")["class_names"])
+
+    @cached_property
+    def network(self) -> str:
+        """The name of the network that was built."""
+        if self.spec.network.name != "auto":
+            return self.spec.network.name
+        model = ModelSpec.read(self.folder)
+        return built_name(model.network, model.preprocessing.input_shape)
 
     @cached_property
     def method(self) -> Method:
@@ -175,7 +185,7 @@ def setting_of(run: FinishedRun) -> str:
 
 def setting_parts(run: FinishedRun) -> tuple[str, str, str]:
     """Data, noise and imbalance of a run in words; "": none is injected."""
-    noise, uneven = run.spec.noise, run.spec.imbalance
+    noise, uneven = by_name(run.spec.noise), run.spec.imbalance
     rate = f" {100 * noise.rate:g} %" if noise.kind not in ("none", "matrix", "file") else ""
     kind = noise.tag if noise.kind == "file" else noise.kind.replace("_", " ")
     ratio = f"1:{uneven.ratio:g}" + (" long tail" if uneven.kind == "long_tail" else "")
@@ -184,6 +194,12 @@ def setting_parts(run: FinishedRun) -> tuple[str, str, str]:
         "" if noise.kind == "none" else kind + rate,
         "" if uneven.kind == "none" else ratio,
     )
+
+
+def by_name(noise: NoiseSpec) -> NoiseSpec:
+    """The noise that a matrix stands for at the scale `cpu`; any other noise itself."""
+    columns = (column for column in paper_grid("table1").columns if column.cpu_noise is not None)
+    return next((column.noise for column in columns if column.cpu_noise == noise), noise)
 
 
 def whole_trainings(runs: Sequence[FinishedRun]) -> list[FinishedRun]:

@@ -17,6 +17,7 @@ from ulc.training.scores import EpochScores
 from ulc.typing import Integers
 
 FEWEST = 32  # rows of the first measurement; a large network on a processor takes seconds for them
+LONG = 10.0  # seconds: no measurement is planned to take longer
 ENOUGH = 1.0  # seconds: a measurement that takes longer is not repeated with more rows
 EPOCHS = 3  # a short epoch of each stage of a training
 
@@ -32,17 +33,29 @@ class Pace:
 def measure_pace(spec: RunSpec, device: torch.device) -> tuple[Pace, int]:
     """The pace of a training, and its number of rows, by three short epochs on a part of the rows.
 
-    The part grows until it takes about a second. The first epoch stands for the warm-up, and the
-    last one for all later epochs.
+    A first training of few rows does what is done once, such as choosing kernels; it counts only if
+    it takes long. Then the part has two full batches, or what takes about ten seconds, and grows
+    until it takes a second. The first epoch stands for the warm-up, the last one for all others.
     """
     labelled = label(spec)
     total = len(labelled.given)
     rows = min(FEWEST, total)
+    first = train_part(spec, labelled, rows, device)
+    if sum(first) > LONG:
+        return Pace(first[0] / rows, first[-1] / rows), total
+    most = int(rows * LONG / sum(first))
+    rows = min(max(FEWEST, min(2 * largest_batch(spec), most)), total)
     while True:
         seconds = train_part(spec, labelled, rows, device)
         if sum(seconds) > ENOUGH or rows == total:
             return Pace(seconds[0] / rows, seconds[-1] / rows), total
         rows = min(4 * rows, total)
+
+
+def largest_batch(spec: RunSpec) -> int:
+    """The largest batch of a training in rows; 0: its options name none."""
+    sizes = [value for name, value in spec.options.items() if name.endswith("batch_size")]
+    return max(sizes, default=0)
 
 
 def train_part(spec: RunSpec, labelled: Labelled, rows: int, device: torch.device) -> list[float]:

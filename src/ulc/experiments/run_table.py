@@ -17,15 +17,27 @@ Prior = Literal["training", "balanced"]
 
 
 @dataclass(frozen=True)
+class PaperNumber:
+    """The paper's accuracy in % for a cell.
+
+    deviation: its standard deviation; None: the paper has none
+    remarks: numbers of remarks on it, from 0
+    """
+
+    value: float
+    deviation: float | None = None
+    remarks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Numbers:
     """Accuracies in % of one score of a cell, one for each seed, and the paper's.
 
-    paper: None: the paper has none for this cell; remarks: numbers of remarks on it, from 0
+    paper: None: the paper has none for this cell
     """
 
     values: tuple[float, ...] = ()
-    paper: float | None = None
-    remarks: tuple[int, ...] = ()
+    paper: PaperNumber | None = None
 
     @property
     def mean(self) -> float | None:
@@ -52,7 +64,9 @@ class RunTable:
 
     heads: the lines of the heading of each column
     remarks: sentences on numbers of the paper
+    last: what the accuracies `last` are
     settings: sentences that say with which data, network and epochs the runs were trained
+    left_out: names of the methods whose runs are in none of the rows
     """
 
     title: str
@@ -61,6 +75,17 @@ class RunTable:
     prior: Prior = "training"
     remarks: Sequence[str] = ()
     settings: Sequence[str] = ()
+    last: str = "the mean of the last epochs"
+    left_out: Sequence[str] = ()
+
+    @property
+    def scores(self) -> list[Score]:
+        """The scores for which the runs or the paper have a number."""
+        return [
+            score
+            for score in SCORES
+            if any(each.values or each.paper for row in self.rows for each in row.numbers[score])
+        ]
 
     def highest(self, score: Score, column: int) -> float | None:
         """The highest mean of a column, rounded as it is shown; None: there is none."""
@@ -93,21 +118,29 @@ def numbers_of(
     runs: Sequence[FinishedRun],
     score: Score,
     prior: Prior,
-    paper: float | None = None,
-    remarks: Sequence[int] = (),
+    paper: PaperNumber | None = None,
 ) -> Numbers:
     """The accuracies of the runs of a cell, in the order of their seeds."""
     keys = (prior, "best_on_test") if score == "best" else (prior, "last", "accuracy")
     ordered = sorted(runs, key=lambda run: run.spec.seed)
     found = [nested_value(run.summary, keys) for run in ordered]
-    return Numbers(tuple(100 * each for each in found if each is not None), paper, tuple(remarks))
+    return Numbers(tuple(100 * each for each in found if each is not None), paper)
+
+
+def meaning_of_last(runs: Sequence[FinishedRun]) -> str:
+    """What the accuracies `last` of runs are: where a validation set chooses, not the last ones."""
+    chosen = {"chosen" in run.summary for run in runs}
+    mean, networks = "the mean of the last epochs", "the networks chosen on the validation list"
+    if chosen == {True}:
+        return networks
+    return f"{mean}, with a validation list {networks}" if True in chosen else mean
 
 
 def describe(runs: Sequence[FinishedRun]) -> list[str]:
     """One sentence for each kind of data, network and epochs among the runs."""
     kinds: dict[tuple[str, str], set[int]] = defaultdict(set)
     for run in runs:
-        kinds[data_title(run), run.spec.network.name].add(run.spec.epochs)
+        kinds[data_title(run), run.network].add(run.spec.epochs)
     return [
         f"{data}: network {network}, {' to '.join(map(str, sorted({min(epochs), max(epochs)})))} "
         "epochs."

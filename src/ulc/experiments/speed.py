@@ -70,12 +70,13 @@ def remaining_seconds(
 
 
 def in_words(seconds: float) -> str:
-    """A time for people, such as 40 seconds, 12 minutes, 3.5 hours or 2.5 days."""
+    """A time for people, such as 40 seconds, 1 minute, 3.5 hours or 2.5 days."""
     for unit, size, most, digits in (
         ("seconds", 1, 90, 0),
         ("minutes", 60, 90, 0),
         ("hours", 3600, 48, 1),
     ):
         if seconds < most * size:
-            return f"{seconds / size:.{digits}f} {unit}"
+            count = f"{seconds / size:.{digits}f}"
+            return f"{count} {unit.removesuffix('s')}" if count == "1" else f"{count} {unit}"
     return f"{seconds / 86400:.1f} days"

@@ -16,6 +16,7 @@ from ulc.experiments.table_formats import as_markdown
 from ulc.experiments.tables import markdown_table
 from ulc.importing import named_code
 from ulc.prediction.run import Run
+from ulc.settings.common import notes_on_options, own_options
 from ulc.settings.presets import find_preset
 from ulc.settings.variants import variant
 from ulc.storage.run_folder import RunFolder
@@ -29,6 +30,7 @@ class SweepResult:
     runs: by the name of the algorithm or variant; of a table of the paper, by row and column
     without_preset: algorithms without a preset of their own, and the schedule they got instead
     failures: the trainings that failed, with their reasons
+    option_notes: a sentence for each option that some of the methods do not have
     paper: the table or figure of the paper; None: it is none
     """
 
@@ -36,6 +38,7 @@ class SweepResult:
     without_preset: dict[str, str]
     failures: tuple[Failure, ...] = ()
     paper: PaperSweep | None = None
+    option_notes: tuple[str, ...] = ()
 
     @property
     def table(self) -> str:
@@ -45,13 +48,19 @@ class SweepResult:
         """
         if self.paper is not None:
             finished = [FinishedRun(run.folder) for runs in self.runs.values() for run in runs]
-            return as_markdown(paper_table(self.paper.grid, finished))
+            names = sorted({run.method.name for run in finished})
+            return as_markdown(paper_table(self.paper.grid, finished, also=names))
         return markdown_table(
             {name: [run.folder for run in runs] for name, runs in self.runs.items()}
         )
 
     @property
     def notes(self) -> list[str]:
+        """Sentences on options that methods have not, and on algorithms without a preset."""
+        return [*self.option_notes, *self.preset_notes]
+
+    @property
+    def preset_notes(self) -> list[str]:
         """One sentence for each algorithm without a preset, which says how it was trained."""
         return [
             f"{name} has no preset of its own: it trained {self.runs[name][0].spec.epochs} epochs "
@@ -80,7 +89,8 @@ def sweep(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     the others; the result lists it. If all fail for the same reason, an InputError says it.
 
     what: a spec; each algorithm or variant gets its preset for the data set, and epochs and options
-        that the spec sets override the preset. Or what `ulc.paper_sweep` returns
+        that the spec sets override the preset; options count for each method that has them. Or
+        what `ulc.paper_sweep` returns
     algorithms: names of algorithms or variants, with a spec; None: with a table of the paper
     jobs: number of trainings at once
     device: its name, or several such as cuda:0,cuda:1, over which trainings are spread
@@ -103,29 +113,48 @@ def sweep(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     runs: dict[str, list[Run]] = {name_of(cell): [] for cell in cells}
     for place in sorted(found):
         runs[name_of(cells[place])].append(found[place])
+    notes = tuple(option_notes(what, algorithms))
     if isinstance(what, PaperSweep):
-        return SweepResult(runs, {}, tuple(failures), what)
-    return SweepResult(runs, find_without_preset(cells), tuple(failures))
+        return SweepResult(runs, {}, tuple(failures), what, notes)
+    return SweepResult(runs, find_without_preset(cells), tuple(failures), None, notes)
 
 
 def list_cells(
     what: RunSpec | PaperSweep, algorithms: Sequence[str] | None, seeds: Sequence[int]
 ) -> list[Cell]:
-    """All trainings of a sweep; raise an InputError if an option is wrong."""
+    """All trainings of a sweep; raise an InputError if an option is wrong.
+
+    A method gets those options that it has.
+    """
     if isinstance(what, PaperSweep):
         if algorithms is not None:
             raise InputError("a table of the paper has its own algorithms; leave them out")
+        option_notes(what, None)  # only to raise
         return what.cells(seeds)
     if not algorithms or not seeds:
         raise InputError("nothing to train; name at least one algorithm and one seed")
-    cells = [
-        Cell(name, "", variant(what.model_copy(update={"seed": seed}), name))
+    option_notes(what, algorithms)  # only to raise
+    bases = {
+        name: what.model_copy(update={"options": own_options(name, what.options)})
         for name in algorithms
+    }
+    cells = [
+        Cell(name, "", variant(base.model_copy(update={"seed": seed}), name))
+        for name, base in bases.items()
         for seed in seeds
     ]
     for cell in cells:
         configure(cell.spec.algorithm, cell.spec.options)
     return cells
+
+
+def option_notes(what: RunSpec | PaperSweep, algorithms: Sequence[str] | None) -> list[str]:
+    """A sentence for each option that some of the methods do not have.
+
+    Raise an InputError if none of them has it.
+    """
+    own = [row.method for row in what.rows] if isinstance(what, PaperSweep) else algorithms
+    return notes_on_options(own or [], what.options)
 
 
 def collect(

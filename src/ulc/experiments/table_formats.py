@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from ulc.experiments.run_table import SCORES, Numbers, RunTable
+from ulc.experiments.run_table import SCORES, Numbers, PaperNumber, RunTable
 
 MARKS = "abcdefghijklmnopqrstuvwxyz"
 SPECIAL = {
@@ -24,12 +24,12 @@ def as_markdown(table: RunTable) -> str:
     heads = [", ".join(part for part in head if part) for head in table.heads]
     lines += [row_of(["", "", *map(escape_markdown, heads)]), "|---" * (len(heads) + 2) + "|"]
     for row in table.rows:
-        for score in SCORES:
+        for score in table.scores:
             cells = [
                 cell_text(each, table, column, score, markdown_cell)
                 for column, each in enumerate(row.numbers[score])
             ]
-            title = escape_markdown(row.title) if score == SCORES[0] else ""
+            title = escape_markdown(row.title) if score == table.scores[0] else ""
             lines.append(row_of([title, score, *cells]))
     lines += ["", " ".join(explain(table)), *remark_lines(table)]
     return "\n".join(lines)
@@ -45,27 +45,36 @@ def escape_markdown(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-def markdown_cell(own: str, paper: str, *, highest: bool) -> str:
+def markdown_cell(own: str, paper: PaperNumber | None, *, highest: bool) -> str:
     """A cell in Markdown: our number, bold if it is the highest, and the paper's in brackets."""
     shown = f"**{own}**" if highest else own
-    number, marks = split_marks(paper)
+    if paper is None:
+        return shown
+    marks = marks_of(paper)
     raised = f"<sup>{marks}</sup>" if marks else ""
-    return f"{shown} ({number}{raised})" if paper else shown
+    return f"{shown} ({with_deviation(paper.value, paper.deviation)}{raised})"
 
 
-def latex_cell(own: str, paper: str, *, highest: bool) -> str:
+def latex_cell(own: str, paper: PaperNumber | None, *, highest: bool) -> str:
     """A cell in LaTeX: our number, bold if it is the highest, and the paper's in brackets."""
     number = escape_latex(own)
     shown = rf"\textbf{{{number}}}" if highest else number
-    value, marks = split_marks(paper)
+    if paper is None:
+        return shown
+    marks = marks_of(paper)
     raised = rf"\textsuperscript{{{marks}}}" if marks else ""
-    return f"{shown} ({value}{raised})" if paper else shown
+    value = escape_latex(with_deviation(paper.value, paper.deviation))
+    return f"{shown} ({value}{raised})"
 
 
-def split_marks(paper: str) -> tuple[str, str]:
-    """A number of the paper and the letters of its remarks, from text such as 19.9a."""
-    marks = paper.lstrip("0123456789.")
-    return paper.removesuffix(marks), marks
+def with_deviation(value: float, deviation: float | None) -> str:
+    """A number with one digit, and its standard deviation if it is known."""
+    return f"{value:.1f}" if deviation is None else f"{value:.1f} ± {deviation:.1f}"
+
+
+def marks_of(paper: PaperNumber) -> str:
+    """The letters of the remarks on a number of the paper."""
+    return ",".join(MARKS[each % len(MARKS)] for each in paper.remarks)
 
 
 def cell_text(
@@ -77,31 +86,33 @@ def cell_text(
 ) -> str:
     """Mean ± standard deviation, the number of seeds if it is unusual, and the paper's number.
 
-    put: makes a cell of our number and the paper's as text
+    put: makes a cell of our number as text and the paper's
     """
-    marks = ",".join(MARKS[each % len(MARKS)] for each in numbers.remarks)
-    paper = "" if numbers.paper is None else f"{numbers.paper:.1f}{marks}"
     if numbers.mean is None:
-        return put("–", paper, highest=False)
-    own = f"{numbers.mean:.1f}"
-    if numbers.deviation is not None:
-        own += f" ± {numbers.deviation:.1f}"
+        return put("–", numbers.paper, highest=False)
+    own = with_deviation(numbers.mean, numbers.deviation)
     if len(numbers.values) != table.count:
         own += f" [n = {len(numbers.values)}]"
     highest = table.highest("best" if score == "best" else "last", column)
-    return put(own, paper, highest=round(numbers.mean, 1) == highest)
+    return put(own, numbers.paper, highest=round(numbers.mean, 1) == highest)
 
 
 def explain(table: RunTable) -> list[str]:
     """Sentences that say what the numbers are."""
+    if not table.count:
+        return ["The runs have no test set, so there is no test accuracy.", *table.settings]
     prior = "as trained" if table.prior == "training" else "with the balanced prior"
+    seeds = "1 seed" if table.count == 1 else f"{table.count} seeds"
+    best = "Best: the best epoch on the test set; last" if "best" in table.scores else "Last"
     sentences = [
-        f"Test accuracy in %, {prior}: mean ± standard deviation over n = {table.count} seeds, "
-        "unless a cell says another n. Best: the best epoch on the test set; last: the mean of the "
-        "last epochs. Bold: the highest of a column."
+        f"Test accuracy in %, {prior}: mean ± standard deviation over n = {seeds}, "
+        f"unless a cell says another n. {best}: {table.last}. Bold: the highest of a column."
     ]
-    if any(each.paper is not None for row in table.rows for each in row.numbers["last"]):
-        sentences.append("In brackets: the number of the paper.")
+    papers = [each.paper for row in table.rows for each in row.numbers["last"] if each.paper]
+    if papers:
+        deviation = any(each.deviation is not None for each in papers)
+        more = " ± standard deviation, where it names one" * deviation
+        sentences.append(f"In brackets: the number of the paper{more}.")
     return [*sentences, *table.settings]
 
 
@@ -114,7 +125,7 @@ def remark_lines(table: RunTable) -> list[str]:
 def used_remarks(table: RunTable) -> list[int]:
     """The numbers of the remarks on numbers of the paper that are shown."""
     cells = (each for row in table.rows for score in SCORES for each in row.numbers[score])
-    return sorted({remark for each in cells for remark in each.remarks})
+    return sorted({remark for each in cells if each.paper for remark in each.paper.remarks})
 
 
 def as_latex(table: RunTable) -> str:
@@ -160,11 +171,11 @@ def latex_part(table: RunTable, columns: Sequence[int]) -> list[str]:
         r"\midrule",
     ]
     for place, row in enumerate(table.rows):
-        for score in SCORES:
+        for score in table.scores:
             numbers = row.numbers[score]
             cells = [cell_text(numbers[each], table, each, score, latex_cell) for each in columns]
-            first = rf"\multirow{{2}}{{*}}{{{escape_latex(row.title)}}}"
-            title = first if score == SCORES[0] else ""
+            first = rf"\multirow{{{len(table.scores)}}}{{*}}{{{escape_latex(row.title)}}}"
+            title = first if score == table.scores[0] else ""
             lines.append(" & ".join([title, score, *cells]) + r" \\")
         if place < len(table.rows) - 1:
             lines.append(r"\addlinespace")
@@ -217,18 +228,24 @@ def as_csv(table: RunTable) -> str:
         "standard_deviation",
         "n",
         "paper",
+        "paper_standard_deviation",
         "remark",
     )
     writer.writerow(names)
     for row in table.rows:
-        for score in SCORES:
+        for score in table.scores:
             for head, each in zip(table.heads, row.numbers[score], strict=True):
                 column = ", ".join(part for part in head if part)
-                remark = " ".join(table.remarks[number] for number in each.remarks)
                 numbers = [exact(each.mean), exact(each.deviation), len(each.values)]
-                paper = exact(each.paper)
-                writer.writerow([row.title, column, score, table.prior, *numbers, paper, remark])
+                paper = ["", "", ""] if each.paper is None else paper_columns(table, each.paper)
+                writer.writerow([row.title, column, score, table.prior, *numbers, *paper])
     return buffer.getvalue()
+
+
+def paper_columns(table: RunTable, paper: PaperNumber) -> list[str]:
+    """The paper's number, its standard deviation and the remarks on it."""
+    remarks = " ".join(table.remarks[number] for number in paper.remarks)
+    return [exact(paper.value), exact(paper.deviation), remarks]
 
 
 def exact(value: float | None) -> str:

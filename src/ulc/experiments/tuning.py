@@ -20,6 +20,7 @@ from ulc.experiments.grid import Cell, Failure, SweepProgress, train_cells
 from ulc.experiments.paper.cells import PaperSweep
 from ulc.experiments.tables import nested_value
 from ulc.experiments.validation import SHARE, prepare_validation
+from ulc.settings.common import notes_on_options, own_options
 from ulc.settings.variants import VARIANTS, variant
 from ulc.storage.run_folder import RunFolder
 from ulc.training.run import resolved
@@ -86,15 +87,8 @@ def tune(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     what: a spec, or what `ulc.paper_sweep` returns; each of its columns is tuned
     algorithms: names of algorithms with the option, for a spec; None: those of the table
     """
-    bases = base_cells(what, algorithms)
-    cells, places = [], []
-    for base in bases:
-        usual = float(base.spec.options[OPTION])
-        for value in sorted({*values, usual}):
-            options = base.spec.options | {OPTION: float(value)}
-            spec = base.spec.model_copy(update={"options": options})
-            cells.append(Cell(f"{base.row}, λ_u = {value:g}", base.column, spec))
-            places.append((base.column, base.spec.algorithm, usual))
+    tried = list_trials(what, algorithms, values)
+    cells, places = [cell for cell, _ in tried], [place for _, place in tried]
     found: dict[tuple[str, str, float], list[Candidate]] = defaultdict(list)
     failures = []
     for place, result in train_cells(
@@ -116,26 +110,61 @@ def tune(  # noqa: PLR0913 (what to train and where; the rest has defaults)
     return tuned, failures
 
 
+def list_trials(
+    what: RunSpec | PaperSweep, algorithms: Sequence[str] | None, values: Sequence[float]
+) -> list[tuple[Cell, tuple[str, str, float]]]:
+    """All trainings, each with its column, its algorithm and the value of the preset."""
+    trials = []
+    for base in base_cells(what, algorithms):
+        usual = float(base.spec.options[OPTION])
+        for value in sorted({*values, usual}):
+            options = base.spec.options | {OPTION: float(value)}
+            spec = base.spec.model_copy(update={"options": options})
+            cell = Cell(f"{base.row}, λ_u = {value:g}", base.column, spec)
+            trials.append((cell, (base.column, base.spec.algorithm, usual)))
+    return trials
+
+
 def base_cells(what: RunSpec | PaperSweep, algorithms: Sequence[str] | None) -> list[Cell]:
     """The trainings for which λ_u is chosen, with the presets and the seed of the validation."""
     if isinstance(what, PaperSweep):
         if OPTION in what.options:
             raise InputError(f"--set {OPTION}: this is what is chosen; leave it out")
-        rows = {row.method: row for row in what.rows if row.method not in VARIANTS}
-        chosen = [row for row in rows.values() if has_option(row.method)]
+        rows = {row.method: row for row in what.rows}
+        chosen = [rows[method] for method in tuned_methods(what, algorithms)]
         cells = [
             Cell(row.title, column.title, what.spec(row, column, SEED))
             for column in what.columns
             for row in chosen
         ]
     else:
-        base = what.model_copy(update={"seed": SEED})
-        cells = [Cell(name, "", resolved(variant(base, name))) for name in algorithms or ["ulc"]]
+        cells = []
+        for name in tuned_methods(what, algorithms):
+            options = own_options(name, what.options)
+            base = what.model_copy(update={"seed": SEED, "options": options})
+            cells.append(Cell(name, "", resolved(variant(base, name))))
     lacking = next((cell.row for cell in cells if OPTION not in cell.spec.options), None)
     if not cells or lacking is not None:
         who = "no method of these has" if lacking is None else f"{lacking} has no"
         raise InputError(f"{who} λ_u; name ulc or dividemix")
+    option_notes(what, algorithms)  # only to raise
     return cells
+
+
+def tuned_methods(what: RunSpec | PaperSweep, algorithms: Sequence[str] | None) -> list[str]:
+    """The methods for which λ_u is chosen."""
+    if not isinstance(what, PaperSweep):
+        return list(algorithms or ["ulc"])
+    known = dict.fromkeys(row.method for row in what.rows if row.method not in VARIANTS)
+    return [method for method in known if has_option(method)]
+
+
+def option_notes(what: RunSpec | PaperSweep, algorithms: Sequence[str] | None) -> list[str]:
+    """A sentence for each option that some of these methods do not have.
+
+    Raise an InputError if none of them has it.
+    """
+    return notes_on_options(tuned_methods(what, algorithms), what.options)
 
 
 def has_option(algorithm: str) -> bool:

@@ -63,11 +63,17 @@ def network_maker(
     return new_network
 
 
+def built_name(spec: NetworkSpec, shape: tuple[int, ...]) -> str:
+    """The name of the network that is built for inputs of a shape: `auto` becomes another name."""
+    automatic = "small_cnn" if len(shape) == 3 else "mlp"
+    return automatic if spec.name == "auto" else spec.name
+
+
 def backbone_maker(spec: NetworkSpec, shape: tuple[int, ...]) -> NewBackbone:
     """A function that makes the backbone; `auto` is small_cnn for images and mlp for vectors."""
     if ":" in spec.name:
         return own_module(imported_class(spec.name, "network"), spec.name, spec.options)
-    name = spec.name if spec.name != "auto" else ("small_cnn" if len(shape) == 3 else "mlp")
+    name = built_name(spec, shape)
     if name not in BACKBONES:
         raise InputError(
             f"unknown network '{name}'; known: {', '.join(BACKBONES)}, or your own module:Class"

@@ -26,6 +26,16 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 EVERY = (*ALGORITHMS, "ulc-fixmatch")  # all methods that the paper compares, and ULC+
 
 
+def find_method(name: str) -> tuple[str, Mapping[str, Any]]:
+    """The algorithm of an algorithm or variant, and the options that make it one."""
+    algorithm, own = VARIANTS.get(name, (name, {}))
+    try:
+        find_algorithm(algorithm)
+    except InputError as error:
+        raise InputError(f"{error}; variants: {', '.join(VARIANTS)}") from None
+    return algorithm, own
+
+
 def variant(
     base: RunSpec,
     name: str,
@@ -37,11 +47,7 @@ def variant(
 
     Epochs and options of `base` override the preset; the arguments override both.
     """
-    algorithm, own = VARIANTS.get(name, (name, {}))
-    try:
-        find_algorithm(algorithm)
-    except InputError as error:
-        raise InputError(f"{error}; variants: {', '.join(VARIANTS)}") from None
+    algorithm, own = find_method(name)
     wanted = merge(base.options, options or {})
     clash = next((key for key in own if key in wanted), None)
     if clash is not None:

@@ -64,6 +64,12 @@ class ModelSpec(Spec):
             raise ValueError("class_prior and class_names differ in length")
         return self
 
+    @classmethod
+    def read(cls, folder: RunFolder) -> Self:
+        """Read model.json of a run folder."""
+        where = str(folder.path / "model.json")
+        return checked(cls, folder.read_json("model.json"), where=where)
+
 
 class Model:
     """One or two networks that predict together."""
@@ -206,8 +212,7 @@ class Model:
     @classmethod
     def load(cls, folder: RunFolder, *, trust: Trust = False) -> "Model":
         """Read what `save` wrote; trust: whether a network outside the package may be imported."""
-        content = folder.read_json("model.json")
-        spec = checked(ModelSpec, content, where=str(folder.path / "model.json"))
+        spec = ModelSpec.read(folder)
         check_network(spec, folder.path / "model.json", trust)
         try:
             weights = safetensors.torch.load(folder.read("model.safetensors"))

@@ -1,7 +1,7 @@
 """The trainings of a table or figure of the paper, at one of two scales."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,12 @@ from ulc.config import DataSpec, NetworkSpec, RunSpec, checked, merge
 from ulc.data.sources.naming import data_spec
 from ulc.errors import InputError
 from ulc.experiments.grid import Cell
-from ulc.experiments.paper.features import ColumnOption, column_options, feature_options
+from ulc.experiments.paper.features import (
+    ColumnOptions,
+    ListedOption,
+    feature_options,
+    list_options,
+)
 from ulc.experiments.paper.grids import (
     CLASSES,
     TITLES,
@@ -22,6 +27,7 @@ from ulc.experiments.paper.grids import (
     find_scale,
     paper_grid,
 )
+from ulc.settings.common import own_options
 from ulc.settings.presets import find_preset, scale_epochs
 from ulc.settings.variants import VARIANTS, variant
 from ulc.storage.files import read_npz
@@ -38,7 +44,7 @@ class PaperSweep:
     network: name of the network; None: that of the scale
     weights: file of initial weights of a ResNet-50; None: those of the preset
     epochs: number of epochs; None: those of the presets
-    options: options of the user for all methods, which override those of the presets
+    options: options of the user, which override those of the presets of each method that has them
     tuned: options by the title of a column and by algorithm, as `ulc tune` has chosen them
     """
 
@@ -67,7 +73,8 @@ class PaperSweep:
 
     def spec(self, row: Row, column: Column, seed: int) -> RunSpec:
         """The spec of a training, with the value of every option."""
-        clash = next((key for key in row.options if key in self.options), None)
+        chosen = own_options(row.method, self.options)
+        clash = next((key for key in row.options if key in chosen), None)
         if clash is not None:
             raise InputError(
                 f"--set {clash}: {self.grid.name} sets it for '{row.title}'; leave out one of them"
@@ -82,7 +89,7 @@ class PaperSweep:
             imbalance=column.imbalance,
             noise=column.feature_noise if self.is_frozen(column) else column.noise,
             network=self.network_of(column),
-            options=merge(merge(options, row.options), self.options),
+            options=merge(merge(options, row.options), chosen),
             seed=seed,
             **({} if self.epochs is None else {"epochs": self.epochs}),
         )
@@ -103,11 +110,27 @@ class PaperSweep:
         """Whether a column has frozen features in place of images."""
         return self.data[column.data].source == "npz"
 
-    def column_options(self) -> list[ColumnOption]:
-        """The options of all cells by data set and noise, with their sources."""
-        frozen = [each for each in self.columns if self.is_frozen(each)]
-        names = dict.fromkeys(VARIANTS.get(row.method, (row.method,))[0] for row in self.rows)
-        return column_options(frozen, list(names))
+    def list_options(self) -> list[ListedOption]:
+        """The options of each algorithm with their sources, before those of the user and of a row.
+
+        Epochs and network are among them.
+        """
+        plain = replace(self, options={}, tuned={}, epochs=None, network=None)
+        rows = {
+            name: Row(title=name, method=name, told=row.told, until=row.until)
+            for row in self.rows
+            for name in VARIANTS.get(row.method, (row.method,))[:1]
+        }
+        return list_options(
+            plain.options_in(column, row) for row in rows.values() for column in self.columns
+        )
+
+    def options_in(self, column: Column, row: Row) -> ColumnOptions:
+        """Every option of a row in a column."""
+        spec, frozen = self.spec(row, column, 0), self.is_frozen(column)
+        network = "mlp" if frozen and spec.network.name == "auto" else spec.network.name
+        options = {"epochs": spec.epochs, "network": network} | spec.options
+        return ColumnOptions(row.method, column, options, frozen)
 
     def network_of(self, column: Column) -> NetworkSpec:
         """The network for a column's data set; "auto": that of the preset."""
@@ -140,7 +163,7 @@ def paper_sweep(  # noqa: PLR0913 (which table, with which data; the rest has de
     also: further algorithms or variants, each as a row
     network, epochs: in place of those of the scale
     weights: file of initial weights of a ResNet-50 (table3); None: ImageNet, by torchvision or timm
-    options: options of all methods, which override those of the presets
+    options: options that override those of the presets, for each method that has them
     tuned: options by the title of a column and by algorithm, as `ulc tune` has chosen them
     """
     grid, chosen = paper_grid(name), find_scale(scale)

@@ -1,13 +1,18 @@
-"""Options of the scale `cpu` that go with the data set and the noise of a column."""
+"""Options of the scale `cpu` that go with a column, and the sources of all options."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from typing import Any
 
 from ulc.config import Spec, checked, merge
-from ulc.experiments.paper.grids import TITLES, Column, option_sources, read_file
+from ulc.experiments.paper.grids import (
+    TITLES,
+    Column,
+    option_sources,
+    read_file,
+    vector_sources,
+)
 from ulc.settings.presets import noise_options, read_presets
 
 
@@ -19,18 +24,26 @@ class Choice(Spec):
 
 
 @dataclass(frozen=True)
-class ColumnOption:
-    """An option that goes with data set or noise.
+class ColumnOptions:
+    """The options of an algorithm in a column; frozen: for features in place of images."""
 
-    data: title of the data set
+    algorithm: str
+    column: Column
+    options: Mapping[str, Any]
+    frozen: bool
+
+
+@dataclass(frozen=True)
+class ListedOption:
+    """An option of an algorithm in the columns of a table, with its source.
+
     name: with dots if it is inside a section
-    noises: the noise for each value; empty: all that the table has for the data set
+    columns: data and noise for each value; empty: all that the algorithm is trained on
     """
 
-    data: str
     algorithm: str
     name: str
-    noises: Mapping[Any, Sequence[str]]
+    columns: Mapping[str, Sequence[str]]
     source: str
 
 
@@ -44,34 +57,49 @@ def feature_options(column: Column, algorithm: str) -> dict[str, Any]:
     return by_noise if choice is None else merge(by_noise, choice.options)
 
 
-def column_options(columns: Sequence[Column], algorithms: Sequence[str]) -> list[ColumnOption]:
-    """All options that go with the columns, with their sources."""
-    found: dict[tuple[str, str, str], dict[Any, list[str]]] = {}
-    every: dict[str, set[str]] = {}
-    for column, algorithm in product(columns, algorithms):
-        noise = column.head[1]
-        every.setdefault(column.data, set()).add(noise)
-        for name, value in flat(feature_options(column, algorithm)):
-            noises = found.setdefault((column.data, algorithm, name), {}).setdefault(value, [])
-            noises += [] if noise in noises else [noise]
+def list_options(cells: Iterable[ColumnOptions]) -> list[ListedOption]:
+    """Every option of each algorithm once for each source, with the values that it has."""
+    places: dict[tuple[str, str, str], dict[str, list[tuple[str, str]]]] = {}
+    every: dict[str, list[tuple[str, str]]] = {}
+    for cell in cells:
+        data, algorithm = cell.column.data, cell.algorithm
+        place = (TITLES[data], "".join(cell.column.head[1:2]))
+        every.setdefault(algorithm, []).append(place)
+        for name, value in flat(cell.options):
+            source = source_of(data, algorithm, name, frozen=cell.frozen)
+            values = places.setdefault((algorithm, name, source), {})
+            values.setdefault(f"{value}", []).append(place)
     return [
-        ColumnOption(
-            TITLES[data],
+        ListedOption(
             algorithm,
             name,
-            {value: [] if set(own) == every[data] else own for value, own in values.items()},
-            source_of(data, algorithm, name),
+            {value: shorten(own, every[algorithm]) for value, own in values.items()},
+            source,
         )
-        for (data, algorithm, name), values in sorted(found.items())
+        for (algorithm, name, source), values in places.items()
     ]
 
 
-def source_of(data: str, algorithm: str, name: str) -> str:
-    """The source of an option."""
+def shorten(places: Sequence[tuple[str, str]], every: Sequence[tuple[str, str]]) -> list[str]:
+    """Data and noise in words; only the data where all noise of them is there; [] for all."""
+    if set(places) == set(every):
+        return []
+    words: dict[str, None] = {}
+    for data, noise in places:
+        whole = {each for each in every if each[0] == data} <= set(places)
+        words[data if whole else f"{data} {noise}"] = None
+    return list(words)
+
+
+def source_of(data: str, algorithm: str, name: str, *, frozen: bool) -> str:
+    """The source of an option; frozen: of features in place of images."""
+    general = option_sources().get(algorithm, {}).get(name, "ours")
+    if not frozen:
+        return general
     choice = choices(data).get(algorithm)
     if choice is not None and name in dict(flat(choice.options)):
         return choice.source
-    return option_sources().get(algorithm, {}).get(name, "ours")
+    return vector_sources(algorithm).get(name, general)
 
 
 def flat(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -96,11 +96,15 @@ class Oddity(Spec):
 
 
 class PaperGrid(Spec):
-    """A table or figure of the paper: all its cells, and its numbers."""
+    """A table or figure of the paper: all its cells, and its numbers.
+
+    seeds: number of seeds that `ulc sweep` trains if none is named
+    """
 
     name: str
     title: str
     note: str
+    seeds: int = 3
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     oddities: tuple[Oddity, ...] = ()
@@ -122,6 +126,11 @@ class PaperGrid(Spec):
         numbers = row.best if score == "best" else row.last
         value = math.nan if numbers is None else numbers[self.columns.index(column)]
         return None if math.isnan(value) else value
+
+    def deviation(self, row: Row, column: Column, score: Score) -> float | None:
+        """The standard deviation of the paper's accuracy in %; None: it has none."""
+        known = row.deviation if score == "last" else None
+        return None if known is None else known[self.columns.index(column)]
 
     def remarks(self, row: Row, column: Column, score: Score) -> list[int]:
         """Positions in `oddities` of the remarks on one number of the paper."""
@@ -171,8 +180,16 @@ def find_scale(name: str) -> Scale:
 def option_sources() -> Mapping[str, Mapping[str, str]]:
     """The source of each hyper-parameter, by algorithm and by the name of the option."""
     content = read_file("sources.toml")
-    shared = content.pop("shared")
+    shared, _ = content.pop("shared"), content.pop("vectors")
     return {algorithm: shared | own for algorithm, own in content.items()}
+
+
+@cache
+def vector_sources(algorithm: str) -> Mapping[str, str]:
+    """The source of each option that an algorithm has for features in place of images."""
+    content = read_file("sources.toml")["vectors"]
+    sources: dict[str, str] = content["shared"] | content.get(algorithm, {})
+    return sources
 
 
 def read_file(name: str) -> dict[str, Any]:
