@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -143,6 +144,63 @@ def test_a_signal_during_an_import_ends_the_command_at_once(number, caught):
     running.send_signal(number)
     printed, said = running.communicate(timeout=30)
     assert (running.returncode, printed, said) == (128 + number, "", LINE)
+
+
+def run_on_terminal(program):
+    """Run a program whose stderr is a terminal; return its exit code and what the terminal got."""
+    pty = pytest.importorskip("pty")
+    outer, inner = pty.openpty()
+    running = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.DEVNULL,
+        stderr=inner,
+        env=os.environ | {"TERM": "xterm"},
+    )
+    os.close(inner)
+    got = b""
+    with suppress(OSError):  # the end, as Linux says it
+        while piece := os.read(outer, 100_000):
+            got += piece
+    os.close(outer)
+    return running.wait(30), got.decode().replace("\r\n", "\n")
+
+
+BEGIN = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.path.insert(0, ".")
+from ulc.stopping import exit_at_signals
+"""
+HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+
+
+def test_a_signal_during_an_import_below_a_progress_bar_shows_the_cursor_again():
+    Path("library.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    )
+    program = """
+with exit_at_signals():
+    from rich.console import Console
+    from ulc.cli.progress import bars
+
+    with bars(Console(stderr=True)) as progress:
+        progress.start()
+        import library
+"""
+    code, got = run_on_terminal(BEGIN + program)
+    assert code == 130
+    assert got.endswith("\n" + LINE)
+    assert HIDE in got
+    assert SHOW in got.rpartition(HIDE)[2]
+
+
+def test_a_terminal_without_cursor_controls_and_a_closed_one_get_none():
+    """A stopped command has the exit code of its signal also if nobody reads its line."""
+    stop = "signal.raise_signal(signal.SIGTERM)"
+    close = "import os; os.close(2)\n"
+    assert run_on_terminal(f"{BEGIN}{close}with exit_at_signals(): {stop}") == (143, "")
+    program = f"import os; os.environ['TERM'] = 'dumb'\nwith exit_at_signals(): {stop}"
+    assert run_on_terminal(BEGIN + program) == (143, LINE)
 
 
 def test_a_signal_that_arrives_while_deferred_takes_effect_behind_the_block():
