@@ -174,6 +174,7 @@ from ulc.stopping import exit_at_signals
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 
 
+@pytest.mark.slow
 def test_a_signal_during_an_import_below_a_progress_bar_shows_the_cursor_again():
     Path("library.py").write_text(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
@@ -192,6 +193,45 @@ with exit_at_signals():
     assert got.endswith("\n" + LINE)
     assert HIDE in got
     assert SHOW in got.rpartition(HIDE)[2]
+
+
+DISPLAYS = {
+    "bars(console(error=True))": "ProgressBar(display, 'ce', 9, set()).move(1, '')",
+    "CountBar(console(error=True), 'reading')": "display(1, 9)",
+    "sweep_bar(1)": "display.on_plan([])",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("moment", "number"), [("start", signal.SIGINT), ("stop", signal.SIGTERM)])
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_a_signal_while_a_display_starts_or_stops_waits_for_it(display, moment, number):
+    """It arrives just after the cursor was hidden, or just before it is shown again."""
+    program = f"""
+with exit_at_signals():
+    from rich.console import Console
+    from ulc.cli.progress import CountBar, ProgressBar, bars
+    from ulc.cli.screen import console
+    from ulc.cli.sweep_progress import sweep_bar
+
+    show_cursor = Console.show_cursor
+
+    def interrupt(self, show=True):
+        if show and {moment == "stop"}:
+            signal.raise_signal({int(number)})
+        show_cursor(self, show)
+        if not show and {moment == "start"}:
+            signal.raise_signal({int(number)})
+
+    Console.show_cursor = interrupt
+    with {display} as display:
+        {DISPLAYS[display]}
+"""
+    code, got = run_on_terminal(BEGIN + program)
+    assert code == 128 + number, got
+    assert got.endswith("\n" + LINE)
+    assert "Traceback" not in got
+    assert [got.count(HIDE), got.count(SHOW)] == [1, 2]  # by the display, and by the last line
 
 
 def test_a_terminal_without_cursor_controls_and_a_closed_one_get_none():
