@@ -146,6 +146,23 @@ def test_a_signal_during_an_import_ends_the_command_at_once(number, caught):
     assert (running.returncode, printed, said) == (128 + number, "", LINE)
 
 
+@pytest.mark.parametrize("cleanup", ["raise ValueError", "pass"])
+def test_behind_the_block_no_alarm_is_left(cleanup):
+    """The block may end otherwise: by an error of what cleans up, or because nobody minds."""
+    program = (
+        "import signal\n"
+        "from ulc.stopping import exit_at_signals\n"
+        "try:\n"
+        "    with exit_at_signals():\n"
+        "        try: signal.raise_signal(signal.SIGTERM)\n"
+        f"        except SystemExit: {cleanup}\n"
+        "except ValueError: pass\n"
+        "print(signal.alarm(0))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
 def run_on_terminal(program):
     """Run a program whose stderr is a terminal; return its exit code and what the terminal got."""
     pty = pytest.importorskip("pty")

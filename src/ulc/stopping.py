@@ -42,6 +42,9 @@ def exit_at_signals() -> Iterator[None]:
             leave(int(ended.code))
         raise
     finally:
+        arrived = any(signal.getsignal(number) is not raise_exit for number in before)
+        if arrived and hasattr(signal, "alarm"):
+            signal.alarm(0)  # it would kill Python's own end, which has no handlers
         for number, handler in before.items():
             signal.signal(number, handler)
 
