@@ -23,6 +23,7 @@ COMMANDS = {
     "train": ("train", "data.npz", "-a", "ce", "--quiet", *ENDLESS),
     "compare": ("train", "data.npz", "-a", "ulc", "--compare", *ENDLESS),
     "audit": ("audit", "data.npz", *ENDLESS),
+    "together": ("train", "data.npz", "-a", "ce", "--quiet", "--devices", "2", *ENDLESS),
     "sweep": ("sweep", "data.npz", "--algorithms", "ce", "--seeds", "0,1,2", *ENDLESS),
 }
 
@@ -52,7 +53,7 @@ def start(command):
 def processes_of(group):
     """Return the commands of all processes of a group that have not ended."""
     listed = subprocess.run(
-        ["ps", "-A", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True
+        ["ps", "-A", "-ww", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True
     ).stdout
     rows = [line.split(maxsplit=2) for line in listed.splitlines()]
     return [row[-1] for row in rows if row[0] == str(group) and not row[1].startswith("Z")]
@@ -91,7 +92,7 @@ def test_a_command_ends_with_one_line_and_no_process_is_left(name, number):
     running = start(COMMANDS[name])
     until_trained(running, 2 if name == "sweep" else 1)
     said = assert_stopped(running, number, os.kill)
-    if name in ("train", "sweep"):  # the others show their progress
+    if name in ("train", "together", "sweep"):  # the others show their progress
         assert said == ""
     for path in Path("runs").glob("*/spec.toml"):
         with RunFolder(path.parent).locked():
@@ -115,12 +116,65 @@ def test_a_sweep_can_be_stopped_at_any_moment():
 
 
 @pytest.mark.slow
-def test_workers_end_with_a_sweep_that_is_killed():
-    running = start(COMMANDS["sweep"])
-    until_trained(running, 2)
+@pytest.mark.parametrize(("name", "count"), [("sweep", 2), ("together", 1)])
+def test_workers_end_with_a_command_that_is_killed(name, count):
+    running = start(COMMANDS[name])
+    until_trained(running, count)
     os.kill(running.pid, signal.SIGKILL)
     assert_all_end(running.pid)
     running.communicate()
+
+
+SLOW = """
+import os, time
+from pathlib import Path
+
+if os.environ.setdefault("COMMAND", str(os.getpid())) != str(os.getpid()):  # in a worker
+    Path("importing").touch()
+    time.sleep(120)
+
+
+def job(*_):
+    raise AssertionError
+"""
+STARTS = {
+    "sweep": "run_side_by_side([spec], Path('runs'), [TrainingProgress()], prepare=slow.job)",
+    "together": "call_together(slow.job, 2, 'cpu')",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["exists", "imports"])
+@pytest.mark.parametrize("name", STARTS)
+def test_workers_that_import_end_with_a_command_that_is_killed(name, moment):
+    """As soon as a worker exists, and while it imports what it is to do, here for minutes."""
+    Path("slow.py").write_text(SLOW)
+    program = f"""
+import sys; sys.path.insert(0, ".")
+from pathlib import Path
+import slow
+from ulc.config import DataSpec, RunSpec
+from ulc.experiments.data_parallel import call_together
+from ulc.experiments.side_by_side import run_side_by_side
+from ulc.training.loop import TrainingProgress
+spec = RunSpec(data=DataSpec(source="npz", path="data.npz"), algorithm="ce", epochs=1)
+{STARTS[name]}
+"""
+    running = subprocess.Popen([sys.executable, "-c", program], start_new_session=True)
+    try:
+        while not (
+            Path("importing").exists()
+            if moment == "imports"
+            else any("multiprocessing-fork" in each for each in processes_of(running.pid))
+        ):
+            assert running.poll() is None
+            time.sleep(0.01)
+        running.kill()
+        running.wait()
+        assert_all_end(running.pid, seconds=30)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
