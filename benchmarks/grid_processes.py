@@ -1,10 +1,7 @@
 """Trainings in processes of one thread each; one that fails does not stop the others."""
 
-import signal
-import threading
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -12,7 +9,8 @@ from typing import cast
 
 from ulc.config import RunSpec
 from ulc.errors import InputError
-from ulc.experiments.side_by_side import block_sigint, exit_at_sigterm, exit_with_parent, receive
+from ulc.experiments.child_process import start_child
+from ulc.experiments.side_by_side import exit_at_sigterm, receive
 from ulc.storage.run_folder import RunFolder
 
 
@@ -41,7 +39,7 @@ def train_jobs(jobs: Sequence[Job], at_once: int) -> Generator[tuple[int, RunFol
             while waiting or working:
                 while waiting and len(working) < at_once:
                     place = waiting.pop(0)
-                    pipe, process = start_job(jobs[place])
+                    pipe, process = start_child(train_job, jobs[place])
                     working[pipe] = place, process
                 for pipe in cast("list[Connection]", wait(list(working))):
                     place, process = working[pipe]
@@ -55,17 +53,6 @@ def train_jobs(jobs: Sequence[Job], at_once: int) -> Generator[tuple[int, RunFol
                 process.join()
 
 
-def start_job(job: Job) -> tuple[Connection, SpawnProcess]:
-    """Start a training in a new process; return the pipe for its messages, and the process."""
-    context = get_context("spawn")  # a forked process cannot use torch's threads
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=train_job, args=(job, theirs), daemon=True)
-    with block_sigint():
-        process.start()
-    theirs.close()
-    return ours, process
-
-
 def receive_result(pipe: Connection, process: SpawnProcess, job: Job) -> RunFolder | str:
     """Return the folder of a finished training, or the reason of its failure."""
     result = receive(pipe, process, job.spec.folder_name)
@@ -74,8 +61,6 @@ def receive_result(pipe: Connection, process: SpawnProcess, job: Job) -> RunFold
 
 def train_job(job: Job, pipe: Connection) -> None:
     """Train in the new process, and send the folder or an error through the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=exit_with_parent, daemon=True).start()
     import torch
 
     from ulc.experiments.validation import prepare_validation

@@ -16,6 +16,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STOPPED = tuple(128 + number for number in SIGNALS)  # exit codes, as in shells
 PATIENCE = 2  # seconds after which a command that cannot end is ended
 LINE = "ulc: stopped; give the same command again to go on\n"
+SHOW_CURSOR = "\x1b[?25h\n"  # for a terminal
+DUMB = ("dumb", "unknown")  # kinds of terminals that would print this
 
 
 @contextmanager
@@ -40,6 +42,9 @@ def exit_at_signals() -> Iterator[None]:
             leave(int(ended.code))
         raise
     finally:
+        arrived = any(signal.getsignal(number) is not raise_exit for number in before)
+        if arrived and hasattr(signal, "alarm"):
+            signal.alarm(0)  # it would kill Python's own end, which has no handlers
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -70,9 +75,16 @@ def is_importing(frame: FrameType | None) -> bool:
 
 
 def leave(code: int) -> NoReturn:
-    """Say in one line how to go on, and end the process at once."""
-    os.write(2, LINE.encode())  # without Python's buffer, which may be in use
-    os._exit(code)
+    """Say in one line how to go on, and end the process at once.
+
+    A progress bar may have hidden the cursor, and its line may have no end.
+    """
+    is_terminal = os.isatty(2) and os.environ.get("TERM") not in DUMB
+    line = SHOW_CURSOR + LINE if is_terminal else LINE
+    try:
+        os.write(2, line.encode())  # without Python's buffer, which may be in use
+    finally:
+        os._exit(code)
 
 
 @contextmanager

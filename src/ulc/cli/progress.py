@@ -10,6 +10,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from ulc.blocks.averages import Averages
 from ulc.cli.screen import cell
+from ulc.stopping import deferred_signals
 from ulc.training.loop import TrainingProgress
 
 REFRESH = 0.5  # seconds between reads of the running means: each read makes a GPU wait
@@ -30,7 +31,20 @@ def bars(console: Console) -> Iterator[Progress]:
     try:
         yield progress
     finally:
-        if progress.live.is_started:
+        stop(progress)
+
+
+def start(progress: Progress) -> None:
+    """Show the display; a signal waits for all of it, because a part of it cannot be stopped."""
+    if not progress.live.is_started:
+        with deferred_signals():
+            progress.start()
+
+
+def stop(progress: Progress) -> None:
+    """Show the last state if the display has been started; a signal waits for the cursor."""
+    if progress.live.is_started:
+        with deferred_signals():
             progress.stop()
 
 
@@ -53,7 +67,7 @@ class ProgressBar(TrainingProgress):
         """Show how many images have been read, in a bar of its own."""
         if self.reading is None:
             self.reading = self.progress.add_task("reading images", total=total, values="")
-        self.progress.start()
+        start(self.progress)
         self.progress.update(self.reading, completed=done)
 
     def on_note(self, note: str) -> None:
@@ -66,7 +80,7 @@ class ProgressBar(TrainingProgress):
         """Show the number of completed epochs, and the values as text."""
         if self.task is None:
             self.task = self.progress.add_task(self.title, total=self.epochs, values="")
-        self.progress.start()
+        start(self.progress)
         self.progress.update(self.task, completed=completed, values=values)
 
     def on_step(self, epoch: int, averages: Averages) -> None:
@@ -101,13 +115,12 @@ class CountBar:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.progress.live.is_started:
-            self.progress.stop()
+        stop(self.progress)
 
     def __call__(self, done: int, total: int) -> None:
         """Show how many of all items are done."""
         self.progress.update(self.task, completed=done, total=total)
-        self.progress.start()
+        start(self.progress)
 
 
 def format_values(values: dict[str, float]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn
 
 from ulc.cli import tables
+from ulc.cli.progress import start, stop
 from ulc.cli.screen import cell as printed
 from ulc.cli.screen import console
 from ulc.experiments.grid import Cell, Failure, SweepProgress
@@ -27,8 +28,7 @@ def sweep_bar(jobs: int) -> Iterator[SweepProgress]:
     try:
         yield SweepBar(progress, jobs)
     finally:
-        if progress.live.is_started:
-            progress.stop()
+        stop(progress)
 
 
 class SweepBar(SweepProgress):
@@ -53,7 +53,7 @@ class SweepBar(SweepProgress):
         total = sum(count for _, count in self.epochs.values())
         self.progress.update(self.task, total=total)
         if self.progress.console.is_terminal:
-            self.progress.start()
+            start(self.progress)
         self.move()
 
     def on_note(self, cell: Cell, note: str) -> None:

@@ -1,23 +1,15 @@
 """One training in several processes of this machine, which share the rows of each batch."""
 
-import signal
-import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ulc.errors import InputError
-from ulc.experiments.side_by_side import (
-    available_threads,
-    block_sigint,
-    exit_at_sigterm,
-    exit_with_parent,
-)
-from ulc.importing import safe_start
+from ulc.experiments.child_process import start_child
+from ulc.experiments.side_by_side import available_threads, exit_at_sigterm
 from ulc.stopping import deferred_signals
 from ulc.storage.run_folder import RunFolder
 
@@ -93,7 +85,7 @@ def call_together(
             with deferred_signals():
                 for rank in range(count):
                     place = Place(rank, count, rank, store.port)
-                    pipe, process = start(job, place, device, threads)
+                    pipe, process = start_child(work, job, place, device, threads)
                     working[pipe] = process
             return Crew(list(working.items()), progress).follow()
         finally:
@@ -102,18 +94,6 @@ def call_together(
                     process.kill()  # files are written whole or not at all
                 for process in working.values():
                     process.join()
-
-
-def start(job: Job, place: "Place", device: str, threads: int) -> tuple[Connection, SpawnProcess]:
-    """Start one of the processes; return the pipe for its messages, and the process."""
-    context = get_context("spawn")  # a forked process cannot use torch's threads
-    ours, theirs = context.Pipe(duplex=False)
-    arguments = (job, place, device, threads, theirs)
-    process = context.Process(target=work, args=arguments, daemon=True)
-    with safe_start(), block_sigint():
-        process.start()
-    theirs.close()
-    return ours, process
 
 
 class Crew:
@@ -179,8 +159,6 @@ def cause_of_death(process: SpawnProcess, rank: int, count: int) -> Exception:
 
 def work(job: Job, place: "Place", device: str, threads: int, pipe: Connection) -> None:
     """Call the job in the new process, and send progress and result through the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=exit_with_parent, daemon=True).start()
     import torch
 
     from ulc.experiments.progress_pipe import NotedProgressPipe

@@ -1,14 +1,11 @@
 """Several trainings at once, each in a process of its own with its share of the cores."""
 
-import os
-import pickle
 import signal
 import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -17,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ulc.config import RunSpec
 from ulc.errors import InputError
-from ulc.importing import safe_start
+from ulc.experiments.child_process import start_child
 from ulc.stopping import deferred_signals
 from ulc.storage.run_folder import RunFolder
 
@@ -186,30 +183,7 @@ def available_threads() -> int:
 
 def start_training(spec: RunSpec, where: Place, device: str) -> tuple[Connection, SpawnProcess]:
     """Start a training in a new process; return the pipe for its messages, and the process."""
-    context = get_context("spawn")  # a forked process cannot use torch's threads
-    ours, theirs = context.Pipe(duplex=False)
-    job = pickle.dumps((spec, where, device))
-    process = context.Process(target=train, args=(job, theirs), daemon=True)
-    with safe_start(), block_sigint():
-        process.start()
-    theirs.close()
-    return ours, process
-
-
-@contextmanager
-def block_sigint() -> Iterator[None]:
-    """Context manager: processes started inside do not react to SIGINT; this process ends them."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()  # starting it later would unblock SIGINT
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return start_child(train, spec, where, device)
 
 
 @contextmanager
@@ -255,15 +229,8 @@ def receive(
     return RunFolder.open(message) if isinstance(message, Path) else message
 
 
-def train(job: bytes, pipe: Connection) -> None:
-    """Train in the new process, and send progress and folder through the pipe.
-
-    job: pickled spec, place and device, whose imports take seconds: only after the first lines can
-        the process end with the one that started it
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=exit_with_parent, daemon=True).start()
-    spec, where, device = pickle.loads(job)
+def train(spec: RunSpec, where: Place, device: str, pipe: Connection) -> None:
+    """Train in the new process, and send progress and folder through the pipe."""
     import torch
 
     from ulc.experiments.progress_pipe import ProgressPipe
@@ -281,11 +248,3 @@ def train(job: bytes, pipe: Connection) -> None:
             pipe.send(error)
     except BrokenPipeError:
         return  # the parent process has ended
-
-
-def exit_with_parent() -> None:
-    """End this process as soon as the process that started it has ended."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)
