@@ -1,5 +1,7 @@
 """The grid can train the cells of the paper's tables, as their sweep has them."""
 
+from dataclasses import replace
+
 import pytest
 
 from benchmarks.grid import main
@@ -8,6 +10,7 @@ from benchmarks.paper_cells import columns_of, paper_cell, paper_spec
 from benchmarks.recorded_runs import FILES
 from ulc.config import read_toml
 from ulc.errors import InputError
+from ulc.experiments.paper.cells import paper_sweep
 from ulc.experiments.paper.grids import paper_grid
 
 
@@ -47,3 +50,31 @@ def test_a_setting_of_no_table_is_refused():
         main(["demonstration", "--methods", "ce", "--seeds", "0", "--paper"])
     with pytest.raises(SystemExit, match="leave out --set"):
         main(["demonstration", "--paper", "--set", "epochs=3"])
+
+
+@pytest.mark.parametrize("method", ["ce", "pencil", "dividemix", "elr_plus", "ulc"])
+def test_images_at_the_scale_cpu_are_trained_as_end_to_end(method, tmp_path):
+    """A folder in place of features: the small network, with the recipe of `images-1to10-50`."""
+    end_to_end = setting("images-1to10-50")
+    (tmp_path / "cifar10").mkdir()
+    sweep = paper_sweep("table2", {"cifar10": tmp_path / "cifar10"}, scale="cpu")
+    (column,) = [each for each in sweep.columns if each.noise == end_to_end.base.noise
+                 and each.imbalance.tag == end_to_end.base.imbalance.tag]  # fmt: skip
+    (row,) = [each for each in sweep.rows if each.method == method]
+    spec = sweep.spec(row, column, 2).model_copy(update={"data": end_to_end.base.data})
+    assert spec == make_cell(end_to_end, method, 2).spec
+    longer = replace(sweep, epochs=60).spec(row, column, 2)
+    assert longer.epochs == 60
+    assert longer.options["sgd"]["cosine_epochs"] in (60, 0)  # 0: PENCIL has stages
+
+
+def test_the_options_of_small_images_have_their_source(tmp_path):
+    (tmp_path / "cifar10").mkdir()
+    sweep = paper_sweep(
+        "table2", {"cifar10": tmp_path / "cifar10"}, scale="cpu", only=["dividemix"]
+    )
+    sources = {each.name: each.source for each in sweep.list_options()}
+    ours = "ours: a short training with a cosine schedule and a weight average, for every method"
+    for name in ("epochs", "network", "sgd.lr", "sgd.cosine_epochs", "warmup_epochs"):
+        assert sources[name] == ours
+    assert sources["temperature"] != ours

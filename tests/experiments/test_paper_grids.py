@@ -371,7 +371,7 @@ def test_settings_of_the_user_override_those_of_the_scale(folders):
         ({"only": ["cifar100"], "data": {"cifar10": "CIFAR10"}}, "no cell is left"),
         ({"name": "figure4", "options": {"doubt_weight": 0.3}}, "figure4 sets it for 'r = 0'"),
         ({"scale": "cpu", "data": "features100.npz"}, "name 100 classes, but CIFAR-10 has 10"),
-        ({"scale": "cpu", "data": "CIFAR10"}, "give FILE.npz"),
+        ({"scale": "cpu", "data": "nowhere"}, "give FILE.npz .* or the folder of the official"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_in_one_sentence(change, message, folders, features):

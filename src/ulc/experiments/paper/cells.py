@@ -15,6 +15,7 @@ from ulc.experiments.paper.features import (
     ColumnOptions,
     ListedOption,
     feature_options,
+    flat,
     list_options,
 )
 from ulc.experiments.paper.grids import (
@@ -24,6 +25,7 @@ from ulc.experiments.paper.grids import (
     PaperGrid,
     Row,
     Scale,
+    SmallImages,
     find_scale,
     paper_grid,
 )
@@ -91,7 +93,7 @@ class PaperSweep:
             network=self.network_of(column),
             options=merge(merge(options, row.options), chosen),
             seed=seed,
-            **({} if self.epochs is None else {"epochs": self.epochs}),
+            **self.epochs_of(column),
         )
         spec = resolved(variant(base, row.method))
         if row.until == "warm-up":
@@ -99,12 +101,27 @@ class PaperSweep:
         return spec
 
     def options_of(self, column: Column, algorithm: str) -> dict[str, Any]:
-        """Options by data set and noise; none for images, whose presets have them."""
-        options = feature_options(column, algorithm) if self.is_frozen(column) else {}
-        if self.epochs is None or not options:
-            return options
-        preset = find_preset(RunSpec(data=self.data[column.data], algorithm=algorithm))
-        return scale_epochs(options, self.epochs / preset.epochs)
+        """Options by data set and noise, or of small images; else none: the presets have them."""
+        small = self.small_images(column)
+        if small is not None:
+            options, epochs = small.options_of(algorithm), small.epochs
+        elif self.is_frozen(column):
+            options = feature_options(column, algorithm)
+            preset = find_preset(RunSpec(data=self.data[column.data], algorithm=algorithm))
+            epochs = preset.epochs
+        else:
+            return {}
+        return options if self.epochs is None else scale_epochs(options, self.epochs / epochs)
+
+    def epochs_of(self, column: Column) -> dict[str, int]:
+        """The number of epochs by name; empty: that of the preset."""
+        small = self.small_images(column)
+        epochs = small.epochs if self.epochs is None and small is not None else self.epochs
+        return {} if epochs is None else {"epochs": epochs}
+
+    def small_images(self, column: Column) -> SmallImages | None:
+        """How the images of a column are trained for a processor; None: not so."""
+        return None if self.is_frozen(column) else self.scale.images
 
     def is_frozen(self, column: Column) -> bool:
         """Whether a column has frozen features in place of images."""
@@ -130,11 +147,16 @@ class PaperSweep:
         spec, frozen = self.spec(row, column, 0), self.is_frozen(column)
         network = "mlp" if frozen and spec.network.name == "auto" else spec.network.name
         options = {"epochs": spec.epochs, "network": network} | spec.options
-        return ColumnOptions(row.method, column, options, frozen)
+        small = self.small_images(column)
+        own = {} if small is None else {"epochs": 0, "network": ""} | small.options_of(row.method)
+        sources = {name: small.source for name, _ in flat(own)} if small is not None else {}
+        return ColumnOptions(row.method, column, options, frozen, sources)
 
     def network_of(self, column: Column) -> NetworkSpec:
         """The network for a column's data set; "auto": that of the preset."""
-        name = self.network or self.scale.networks.get(column.data, self.scale.network)
+        small = self.small_images(column)
+        usual = self.scale.network if small is None else small.network
+        name = self.network or self.scale.networks.get(column.data, usual)
         return checked(NetworkSpec, {"name": name, "weights": self.weights}, where="--weights")
 
 
@@ -201,6 +223,8 @@ def find_data(name: str, path: str | Path, scale: Scale, scale_name: str) -> Dat
             f"scale {scale_name} has no data set '{name}'; it has: {', '.join(scale.kinds)}"
         )
     kind, where = scale.kinds[name], Path(path)
+    if kind == "npz" and scale.images is not None and where.is_dir():
+        kind = name
     fits = where.is_file() and where.suffix == ".npz" if kind == "npz" else where.is_dir()
     if not fits:
         raise InputError(

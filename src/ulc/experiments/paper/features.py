@@ -25,12 +25,17 @@ class Choice(Spec):
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """The options of an algorithm in a column; frozen: for features in place of images."""
+    """The options of an algorithm in a column.
+
+    frozen: whether they are for features in place of images
+    sources: of options that are chosen for small images, by name
+    """
 
     algorithm: str
     column: Column
     options: Mapping[str, Any]
     frozen: bool
+    sources: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,8 @@ def list_options(cells: Iterable[ColumnOptions]) -> list[ListedOption]:
         place = (TITLES[data], "".join(cell.column.head[1:2]))
         every.setdefault(algorithm, []).append(place)
         for name, value in flat(cell.options):
-            source = source_of(data, algorithm, name, frozen=cell.frozen)
+            general = source_of(data, algorithm, name, frozen=cell.frozen)
+            source = cell.sources.get(name, general)
             values = places.setdefault((algorithm, name, source), {})
             values.setdefault(f"{value}", []).append(place)
     return [

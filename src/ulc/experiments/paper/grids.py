@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ulc.config import ImbalanceSpec, NoiseSpec, Spec, checked
+from ulc.config import ImbalanceSpec, NoiseSpec, Spec, checked, merge
 from ulc.errors import InputError
+from ulc.settings.presets import known_options
 
 NAMES = (
     *(f"table{number}" for number in range(1, 5)),
@@ -144,11 +145,31 @@ class PaperGrid(Spec):
         ]
 
 
+class SmallImages(Spec):
+    """How images are trained at a scale for processors.
+
+    options: for every algorithm that has them; own_options: further ones by algorithm
+    source: where the values of these options come from
+    """
+
+    network: str
+    epochs: int
+    options: dict[str, Any]
+    own_options: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    source: str
+
+    def options_of(self, algorithm: str) -> dict[str, Any]:
+        """The options of an algorithm."""
+        own = self.own_options.get(algorithm, {})
+        return merge(known_options(algorithm, self.options), own)
+
+
 class Scale(Spec):
     """A scale at which grids are trained.
 
     network: name of the network; networks: by data set, in place of `network`
     kinds: the data source for each data set
+    images: how images are trained that are given in place of these kinds; None: they are refused
     give: what the user gives for a data set
     """
 
@@ -156,6 +177,7 @@ class Scale(Spec):
     network: str
     kinds: dict[str, str]
     networks: dict[str, str] = Field(default_factory=dict)
+    images: SmallImages | None = None
     give: str
 
 
