@@ -1,4 +1,6 @@
-"""The error for a user's mistake, and the short form of any error."""
+"""The error for a user's mistake, and the short form and kind of any error."""
+
+import errno
 
 
 class InputError(ValueError):
@@ -20,3 +22,12 @@ def is_out_of_memory(error: Exception) -> bool:
     """Whether Python, NumPy or torch has found no memory."""
     text = str(error)
     return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text
+
+
+def is_of_system(error: Exception) -> bool:
+    """Whether the disk or the system has failed, not a reader of a damaged file.
+
+    Decompression raises an OSError without a number; a damaged archive makes zipfile seek to a
+    negative place, which is an invalid argument.
+    """
+    return isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)

@@ -1,11 +1,13 @@
 """Files of `torch.save`: read as torch reads them; forged ones take no memory and run nothing."""
 
+import errno
 import io
 import pickle
 import struct
 import sys
 import zipfile
 from collections import Counter, OrderedDict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -377,3 +379,23 @@ def test_a_storage_of_the_older_format_that_is_larger_than_the_file_takes_no_mem
     assert number in content
     with pytest.raises(PickleError, match="larger than the file"):  # else: out of memory
         read(content.replace(number, forged_size))
+
+
+def test_an_archive_whose_members_would_begin_before_the_file_is_damaged():
+    """A real file, because only there a seek to a negative place is an error of the system."""
+    content = bytearray(saved([1]))
+    place = content.rindex(b"PK\x06\x06") + 48  # where the list of members begins
+    start = int.from_bytes(content[place : place + 8], "little")
+    content[place : place + 8] = (start + 1000).to_bytes(8, "little")
+    Path("f.pt").write_bytes(content)
+    with Path("f.pt").open("rb") as stream, pytest.raises(PickleError):
+        read_torch(stream, "f.pt")
+
+
+def test_a_disk_that_cannot_be_read_is_no_damage(monkeypatch):
+    def fail(*arguments):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr("ulc.data.torch_file.read_zip", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        read(saved([1]))

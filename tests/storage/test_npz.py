@@ -124,6 +124,21 @@ def test_a_member_that_cannot_be_decompressed_is_damage(method):
     assert "\n" not in str(caught.value)
 
 
+def test_an_archive_whose_members_would_begin_before_the_file_is_damaged():
+    content = bytearray(packed(a=np.arange(3)).getvalue())
+    shift_members(content)
+    Path("f.npz").write_bytes(content)
+    with pytest.raises(ValueError, match="Invalid argument"):
+        read_npz(Path("f.npz"))
+
+
+def shift_members(content):
+    """Change the end of a zip file so that its first member begins 1,000 bytes before it."""
+    place = content.rindex(b"PK\x05\x06") + 16
+    start = int.from_bytes(content[place : place + 4], "little")
+    content[place : place + 4] = (start + 1000).to_bytes(4, "little")
+
+
 def test_a_disk_that_cannot_be_read_is_no_damage(monkeypatch):
     def fail(archive, member):
         raise OSError(errno.EIO, "Input/output error")

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ulc.data.sources.pickle_machine import PickleError, run_pickle
 from ulc.data.torch_pickle import STATES, TorchMachine
-from ulc.errors import InputError, is_out_of_memory
+from ulc.errors import InputError, is_of_system, is_out_of_memory
 from ulc.storage.memory import check_memory
 
 TEXT_COPIES = 5  # bytes of memory that a byte of text in a pickle takes beside itself
@@ -47,8 +47,8 @@ def read_torch(stream: BinaryIO, file: str, names: Mapping[str, str] = STATES) -
     except Exception as error:  # a damaged file can raise any error
         if is_out_of_memory(error):
             raise MemoryError(str(error)) from None
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # of the disk
+        if is_of_system(error):
+            raise
         raise PickleError(type(error).__name__) from None
 
 

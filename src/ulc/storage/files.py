@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ulc.errors import InputError, first_line
+from ulc.errors import InputError, first_line, is_of_system
 from ulc.storage.memory import check_file, check_memory
 from ulc.storage.temporary import hold, remove_temporaries, temporary_path
 
@@ -110,8 +110,8 @@ def one_reason() -> Iterator[None]:
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # of the disk; decompression raises an OSError without a number
+        if is_of_system(error):
+            raise
         pickled = "pickle" in str(error)
         reason = "it holds pickled objects, which could run code" if pickled else first_line(error)
         raise ValueError(reason) from None

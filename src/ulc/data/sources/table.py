@@ -27,7 +27,7 @@ from ulc.data.sources.frame import (
 from ulc.data.sources.pictures import Picture, Pictures
 from ulc.data.sources.source import Source
 from ulc.data.sources.text_format import SEPARATORS, TextFormat, find_format
-from ulc.errors import InputError, first_line
+from ulc.errors import InputError, first_line, is_of_system
 from ulc.storage.memory import check_file, check_memory
 from ulc.typing import CountCallback
 
@@ -213,7 +213,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        if isinstance(error, OSError) and error.errno is not None:  # of the system
+        if is_of_system(error):
             raise
         # pyarrow and pandas raise many kinds of errors for a damaged file.
         raise InputError(
