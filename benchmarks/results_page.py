@@ -22,11 +22,13 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from benchmarks.claims import claim_table
 from benchmarks.differences import difference_table, level_table
 from benchmarks.grid_records import RESULTS, SEARCHES, Record, read_records
+from benchmarks.grid_settings import SETTINGS, find_setting
 from benchmarks.grid_table import (
     TITLES,
     format_records,
@@ -36,7 +38,9 @@ from benchmarks.grid_table import (
     values_of,
 )
 from benchmarks.overview_table import overview_table
-from benchmarks.recorded_runs import RecordedRun, read_runs
+from benchmarks.paper_cells import paper_cell
+from benchmarks.recorded_runs import FILES, RecordedRun, read_runs
+from ulc.config import read_toml
 from ulc.errors import InputError
 from ulc.experiments.paper.grids import paper_grid
 from ulc.experiments.paper_table import paper_table
@@ -162,27 +166,28 @@ def changes_of(record: Record) -> str:
 def paper(table: str, prior: str = "training") -> str:
     """Return a table of the paper with our numbers from frozen features: its rows and ULC+."""
     settings = sorted(path.stem for path in RESULTS.glob("features*.jsonl"))
-    runs = chosen_runs(read_runs(settings))
+    runs = paper_runs(read_runs(settings))
     return as_markdown(paper_table(paper_grid(table), runs, check_prior_name(prior)))
 
 
-def chosen_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
-    """Return one kind of training for each setting and method: searched options, else the preset.
-
-    Trainings with other changes are left out.
-    """
-    searched = {
-        (run.record["setting"], run.record["method"])
-        for run in runs
-        if run.record["searched"] and run.record["changes"]
-    }
+def paper_runs(runs: Sequence[RecordedRun]) -> list[RecordedRun]:
+    """Return the trainings that have the options of the paper's tables at the scale `cpu`."""
     return [
         run
         for run in runs
-        if run.record["searched"] or not run.record["changes"]
-        if bool(run.record["changes"])
-        == ((run.record["setting"], run.record["method"]) in searched)
+        if tuple(run.record["changes"])
+        == paper_changes(run.record["setting"], run.record["method"])
     ]
+
+
+@cache
+def paper_changes(setting: str, method: str) -> tuple[str, ...] | None:
+    """Return the options of a method in the paper's tables; None: no table has the setting."""
+    try:
+        found = find_setting(setting, FILES, read_toml(SETTINGS), must_exist=False)
+        return paper_cell(found, method, seed=0).changes
+    except InputError:
+        return None
 
 
 def difference(method: str, reference: str, measures: str) -> str:

@@ -13,7 +13,7 @@ from benchmarks.grid_settings import find_setting, make_cell
 from benchmarks.overview_table import overview_table
 from benchmarks.recorded_runs import FILES, is_stale, nest_curves, read_runs
 from benchmarks.results_figures import IMAGES, MODELS, RATES, draw_all
-from benchmarks.results_page import chosen_runs, fill, make_table
+from benchmarks.results_page import fill, make_table, paper_changes, paper_runs
 from ulc.cli import parse
 from ulc.config import read_toml
 from ulc.errors import InputError
@@ -95,24 +95,32 @@ def test_differences_are_paired_by_seed_and_tested_over_all_settings(tmp_path):
         difference_table("ulc", "ce", ["speed"], tmp_path)
 
 
-def test_a_paper_table_takes_searched_options_where_there_are_some(tmp_path):
-    def record(method, *, searched, changes):
+def test_a_paper_table_takes_trainings_with_the_options_of_its_cells(tmp_path):
+    def record(method, changes):
         (known, *_) = read_records(RESULTS / "features-1to10-50.jsonl")
-        return known | {"method": method, "searched": searched, "changes": changes}
+        return known | {"method": method, "changes": changes}
 
     lines = [
-        record("ce", searched=False, changes=[]),
-        record("ce", searched=True, changes=["sgd.lr=0.05"]),
-        record("ce", searched=False, changes=["epochs=3"]),
-        record("ulc", searched=False, changes=[]),
+        record("ce", []),
+        record("ce", ["sgd.lr=0.05", "sgd.weight_decay=0.008"]),
+        record("coteaching_plus", []),
+        record("coteaching_plus", ["forget_rate=0.5"]),
+        record("ulc", []),
+        record("ulc", ["epochs=3"]),
     ]
     grid_records.update_records(tmp_path / "features-1to10-50.jsonl", lambda _: lines)
-    kept = chosen_runs(read_runs(["features-1to10-50"], tmp_path))
+    kept = paper_runs(read_runs(["features-1to10-50"], tmp_path))
     assert [(run.record["method"], run.record["changes"]) for run in kept] == [
-        ("ce", ["sgd.lr=0.05"]),
+        ("ce", ["sgd.lr=0.05", "sgd.weight_decay=0.008"]),
+        ("coteaching_plus", ["forget_rate=0.5"]),
         ("ulc", []),
     ]
     assert json.dumps(kept[0].spec.content)
+
+
+def test_a_setting_of_no_table_of_the_paper_has_no_options_there():
+    assert paper_changes("human-worse", "ce") is None
+    assert paper_changes("features-1to10-20", "ulc") == ()
 
 
 @pytest.mark.parametrize(("figure", "methods"), [("figure3", MODELS), ("figure4", RATES)])
