@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from PIL import Image
-from report_runs import NASTY, audit_content, flower_table, toy_judgement, write_run
+from report_runs import NASTY, audit_content, flower_table, toy_judgement, toy_posterior, write_run
 
 from ulc.config import DataSpec, ImbalanceSpec, RunSpec
 from ulc.data.prepare import label
@@ -150,6 +150,19 @@ def test_an_audit_s_page_draws_the_posterior_that_decided(tmp_path):
         (_, _, given), (_, _, suggested) = record["why"]
         assert given == pytest.approx(record["score"], abs=1e-6)
         assert suggested > given
+
+
+def test_a_run_of_ulc_plus_has_a_posterior_but_no_factors(tmp_path):
+    """Its run folder has no confusion model, so the page draws losses and does not explain."""
+    judgement = toy_posterior(toy_judgement(90, 3))[1]
+    html = make_report(write_run(tmp_path / "run", judgement, ("a", "b", "c"))).html
+    why = re.search(r'<section id="why".*?</section>', html, re.DOTALL)[0]
+    assert "Losses, class by class" in why
+    assert "the score is not computed from them" in why
+    assert "posterior scores" not in html
+    assert "right-line" in why
+    assert "threshold-line" not in why
+    assert all(not each.get("why") for each in suspects(html))
 
 
 def test_an_audit_s_page_has_the_noise_rate_of_the_screen_and_other_runs_a_range(tmp_path):

@@ -23,7 +23,7 @@ Devices = Annotated[
     ),
 ]
 DeviceList = Annotated[
-    str, typer.Option(help="auto, cpu or cuda; several for --jobs, such as cuda:0,cuda:1.")
+    str, typer.Option(help="auto, cpu, cuda, cuda:N or mps; several for --jobs: cuda:0,cuda:1.")
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Train anew even if the run is finished.")]
 Data = Annotated[

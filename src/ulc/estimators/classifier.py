@@ -109,8 +109,8 @@ class NoisyLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
         sample_weight: (N,) how often a row is drawn, relative to the others; rows of weight 0 are
             not learned from
-        verified: (N,) mask of labels known to be right; they are never called an issue, and ULC
-            and DivideMix trust them in training
+        verified: (N,) mask of labels known to be right; they are never called an issue, and ULC,
+            ULC+ and DivideMix trust them in training
         """
         if y is None:
             raise InputError(
