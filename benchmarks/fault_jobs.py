@@ -47,13 +47,14 @@ class Colours(nn.Module):
 
 
 def write_data(root: Path) -> Path:
-    """Write a tiny data set with wrong labels; return its path."""
+    """Write a tiny data set with wrong labels and a test set; return its path."""
     rng = np.random.default_rng(0)
     true = np.arange(60) % 3
     inputs = (rng.normal(size=(60, 4)) + 3 * np.eye(3, 4)[true]).astype(np.float32)
     given = np.where(rng.random(60) < 0.2, (true + 1) % 3, true)
     path = root / "data.npz"
-    np.savez(path, X=inputs, y=given, ids=[f"row {place}" for place in range(60)])
+    ids = [f"row {place}" for place in range(60)]
+    np.savez(path, X=inputs, y=given, ids=ids, X_test=inputs[:12], y_test=true[:12])
     return path
 
 
