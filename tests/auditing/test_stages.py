@@ -19,6 +19,7 @@ from ulc.auditing.handing_over import (
     compare_models,
     hand_over_plain,
     hand_over_robust,
+    own_log_likelihood,
 )
 from ulc.auditing.judging import (
     MOST_PROBABILITIES,
@@ -270,6 +271,20 @@ def test_a_model_that_loses_small_classes_is_not_handed_over():
     assert weights.sum() == pytest.approx(1)
     assert weights[0] == pytest.approx(1 / 1200)
     assert not compare_models(greedy, plain, EVEN).robust_passes
+
+
+def test_small_classes_decide_only_if_the_model_is_no_better_over_all_rows():
+    """Most labels of small classes are wrong; a model that has learned them explains them best."""
+    given = np.repeat([0, 1, 2], [400, 20, 20])
+    mixed = np.tile([0.9, 0.5], 220)
+    plain = trained(np.where(given == 0, mixed, 0.9), given)
+    robust = trained(np.where(given == 0, 0.9, mixed), given)
+    difference = own_log_likelihood(robust.probability, given) - own_log_likelihood(
+        plain.probability, given
+    )
+    assert difference.mean() > 0
+    assert is_significantly_negative(difference, class_weights(given))
+    assert compare_models(robust, plain, EVEN).robust_passes
 
 
 def test_a_mean_is_significant_beyond_its_standard_error():
