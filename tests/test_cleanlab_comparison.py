@@ -428,12 +428,16 @@ def test_the_page_shows_the_chart_first_and_the_tables_are_csv_files(tmp_path):
         *(measured_cell("half10-symmetric20", seed, "plain", 0.5) for seed in (0, 1)),
         measured_cell("half10-symmetric20", 0, "audit", 0.6, finding=found, handed_over="ulc_plus"),
         measured_cell("half10-symmetric20", 1, "audit", 0.7, finding=found, handed_over="ce"),
+        *(measured_cell("half10-symmetric20", seed, "plain-stopped", 0.6) for seed in (0, 1)),
+        *(measured_cell("half10-symmetric20", seed, "ulc", 0.7) for seed in (0, 1)),
     ]
     write_page(tables.make_tables(cells), tmp_path / "page.md", tmp_path)
     text = (tmp_path / "page.md").read_text(encoding="utf-8")
-    row = line(text, "1:10, symmetric 20 %")
+    row = line(text.split("## The model")[0], "1:10, symmetric 20 %")
     assert row[1] == "20.0 / 50.0"
     assert row[2:] == ["97.5 / – / –", "50.0 / – / –", "50.0 / – / –", "65.0 / – / –", "50.0"]
+    models = "| 65.0 ± 7.1 | 50.0 ± 0.0 | 60.0 ± 0.0 | 70.0 ± 0.0 | -5.0 |"
+    assert f"| 1:10, symmetric 20 % {models}" in text
     assert text.index("page.svg") < text.index("1:10, symmetric 20 %")
     assert text.count("> **Limitations**") == 1
     assert (tmp_path / "page.svg").stat().st_size > 0

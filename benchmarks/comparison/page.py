@@ -19,6 +19,7 @@ SHORT_NOISES = (
     "aggre",
     "worse",
 )
+MODELS = "<!-- models -->"  # place of their table in the notes
 COLOURS = {"audit": "#4477aa", "cleanlab-lr": "#ddcc77", "cleanlab-mlp": "#cc6677", "plain": "#555"}
 HEAD = """# Comparison with cleanlab
 
@@ -42,6 +43,7 @@ def write_page(tables: dict[str, Table], page: Path, results: Path) -> None:
     draw_chart(tables, chart)
     seeds = max(row[tables["finding"].heads.index("n")] for row in tables["finding"].rows)
     notes = (Path(__file__).parent / "page_notes.md").read_text(encoding="utf-8")
+    notes = notes.replace(MODELS, str(short_model_table(tables)))
     head = HEAD.format(chart=chart.name, seeds=seeds, table=short_table(tables))
     page.write_text(head + notes, encoding="utf-8")
     results.mkdir(parents=True, exist_ok=True)
@@ -70,6 +72,13 @@ def short_table(tables: dict[str, Table]) -> Table:
     heads = ["setting", "wrong / expected", "AUC", "recall", "correct flagged", "accuracy"]
     heads.append("plain training")
     return Table(heads, rows)
+
+
+def short_model_table(tables: dict[str, Table]) -> Table:
+    """Return the accuracies of our own models, and the lead of the audit's, in all settings."""
+    kept = ["setting", "ulc audit", "plain", "plain, early stopping", "ULC", "audit − best"]
+    places = [tables["models"].heads.index(each) for each in kept]
+    return Table(kept, [[row[place] for place in places] for row in tables["models"].rows])
 
 
 def draw_chart(tables: dict[str, Table], path: Path) -> None:
