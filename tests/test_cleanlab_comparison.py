@@ -272,13 +272,18 @@ def test_the_audit_on_clusters_and_plain_training_with_its_settings(rows, tmp_pa
     assert measured["finding"]["wrong"] == 0.2
 
     (facts,) = (tmp_path / "audit").glob("*/audit.json")
-    name = json.loads(facts.read_text())["plain"]["run"]
-    theirs = RunFolder.open(facts.parent / "runs" / name).spec
-    ours = resolved(methods.training_spec(tmp_path / "data.npz", 0, "ce", stopped=False))
-    assert theirs.held_out > 0
-    assert ours == theirs.model_copy(update={"held_out": 0.0})
-    stopped = resolved(methods.training_spec(tmp_path / "data.npz", 0, "ce", stopped=True))
-    assert stopped == theirs
+    plain, robust = (
+        RunFolder.open(facts.parent / "runs" / json.loads(facts.read_text())[name]["run"]).spec
+        for name in ("plain", "ulc_plus")
+    )
+    data = tmp_path / "data.npz"
+    assert resolved(methods.training_spec(data, 0, "ce", stopped=True)) == plain
+    assert plain.held_out > 0
+    longer = resolved(methods.training_spec(data, 0, "ce", stopped=False))
+    assert (longer.epochs, longer.held_out) == (robust.epochs, 0)
+    assert longer.epochs == 2 * plain.epochs
+    same = {"data", "network", "algorithm", "seed"}
+    assert longer.model_dump(include=same) == plain.model_dump(include=same)
 
 
 def test_a_method_that_is_not_installed_is_named_with_the_remedy(monkeypatch):

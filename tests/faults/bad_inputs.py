@@ -266,7 +266,7 @@ DATA: dict[str, BadInput] = {
     ),
     "pictures: one class": BadInput(pictures(classes="a"), train("photos"), ("the same class",)),
     "cifar: objects": BadInput(
-        cifar10(data=np.array([None, None])), train("cifar10:cifar"), (*PICKLE, "type 'O8'")
+        cifar10(data=np.array([None, None])), train("cifar10:cifar"), (*PICKLE, "'O8'")
     ),
     "cifar: floats": BadInput(cifar10(data=np.zeros((2, 3072))), train("cifar10:cifar"), PICKLE),
     "cifar: pixels too few": BadInput(
