@@ -71,3 +71,15 @@ def test_a_unit_is_1024_times_the_one_before(text, size):
 )
 def test_bytes_are_shown_in_gb_from_one_gb_on(count, text):
     assert memory.show_bytes(count) == text
+
+
+@pytest.mark.parametrize("size", [16 * 2**20, 16 * 2**20 + 1])
+def test_a_file_of_a_run_folder_is_read_up_to_16_megabytes_whatever_the_bound(size, monkeypatch):
+    monkeypatch.setenv(memory.VARIABLE, "1")
+    with Path("f").open("wb") as stream:
+        stream.truncate(size)
+    if size == 16 * 2**20:
+        assert len(memory.read_run_file(Path("f"))) == size
+    else:
+        with pytest.raises(InputError, match=r"f would take 16\.0 MB of memory"):
+            memory.read_run_file(Path("f"))
