@@ -274,7 +274,7 @@ def test_a_model_that_loses_small_classes_is_not_handed_over():
 
 
 def test_small_classes_decide_only_if_the_model_is_no_better_over_all_rows():
-    """Most labels of small classes are wrong; a model that has learned them explains them best."""
+    """A model that has learned the wrong labels of small classes explains these labels best."""
     given = np.repeat([0, 1, 2], [400, 20, 20])
     mixed = np.tile([0.9, 0.5], 220)
     plain = trained(np.where(given == 0, mixed, 0.9), given)

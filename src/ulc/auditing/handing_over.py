@@ -46,8 +46,8 @@ def compare_models(robust: HeldOutRun, plain: HeldOutRun, frequency: Floats) -> 
     model does not predict costs it little. Without the confusion matrix, a model that has learned
     the noise would seem better. The tests are paired: ULC+ fails if it is significantly worse (5 %,
     one-sided) over all rows, or if it is not better over all rows and significantly worse in the
-    mean over classes. The mean over classes alone does not decide: labels of a small class are
-    mostly wrong ones, and a model that has learned the noise explains these better.
+    mean over classes. The mean over classes alone does not decide: many labels of a small class
+    are wrong, and a model that has learned the noise explains these better.
 
     frequency: (K,) class frequencies for the predictions of ULC+, which learns balanced classes
     """
